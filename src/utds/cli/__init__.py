@@ -1,0 +1,46 @@
+"""The command line: parse and call, nothing else.
+
+A command is a plain function in the module that its name suggests; its docstring is its help, and the comment beside an
+argument the argument's. `_app` is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so
+`utds --help` is quick.
+"""
+
+import sys
+from collections.abc import Sequence
+
+import tyro
+from tyro.extras import SubcommandApp
+
+from utds.cli import domains
+from utds.errors import Error
+from utds.version import __version__
+
+DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
+
+
+def _app() -> SubcommandApp:
+    app = SubcommandApp()
+    app.command(domains.domains)
+    return app
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run one command. Wrong input ends in one line on stderr and exit code 2."""
+    args = list(sys.argv[1:] if args is None else args)
+    if args == ["--version"]:
+        print(f"utds {__version__}")
+        return
+    try:
+        _app().cli(prog="utds", description=DESCRIPTION, args=args or ["--help"], config=(tyro.conf.OmitArgPrefixes,))
+    except Error as error:
+        sys.exit(_fail(str(error)))
+    except BrokenPipeError:  # `utds … | head`
+        sys.stderr.close()
+    except KeyboardInterrupt:
+        print("utds: interrupted; what was written stays", file=sys.stderr)
+        sys.exit(130)
+
+
+def _fail(message: str) -> int:
+    print(f"utds: error: {message}", file=sys.stderr)
+    return 2
