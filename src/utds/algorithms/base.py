@@ -1,0 +1,130 @@
+"""What every algorithm shares: the protocol, the description of a problem, and the steps of gradient descent.
+
+An algorithm is a frozen dataclass: its fields are its hyper-parameters, its methods pure functions on a typed pytree.
+
+    state = algo.init(key, spec)
+    batch = algo.draw(state, pool, key)
+    state, metrics = algo.update(state, batch, key)     # one gradient step
+    actions = algo.act(state, observations)             # [B, O] -> [B, A], deterministic
+
+Metrics are scalars. Over many steps they are averaged, except those named `…_max`, of which the largest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+if TYPE_CHECKING:
+    from utds.data.pool import Batch, Pool
+
+Metrics = dict[str, Array]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an algorithm must know of a problem before it sees a batch. Statistics may be left out, as online."""
+
+    observation_size: int  # O
+    action_size: int  # A; actions lie in [-1, 1]
+    mean: Any = 0.0  # [O] or scalar, subtracted from observations
+    std: Any = 1.0  # [O] or scalar, observations are divided by it
+    reward_min: float = 0.0  # smallest reward in the data
+    reward_max: float = 1.0  # largest reward in the data
+
+    @staticmethod
+    def of(pool: Pool) -> Spec:
+        """The sizes and statistics of a pool."""
+        return Spec(
+            observation_size=pool.observation_size,
+            action_size=pool.action_size,
+            mean=np.asarray(pool.mean),
+            std=np.asarray(pool.std),
+            reward_min=float(pool.reward_min),
+            reward_max=float(pool.reward_max),
+        )
+
+
+class Normal(NamedTuple):
+    """The normalisation of observations, part of a policy's state so that the policy stands alone."""
+
+    mean: Array  # [O]
+    std: Array  # [O]
+
+    @staticmethod
+    def of(spec: Spec, enabled: bool) -> Normal:
+        """The pool's statistics, or the identity; a constant feature is centred and left unscaled."""
+        mean, std = (spec.mean, spec.std) if enabled else (0.0, 1.0)
+        std = np.where(np.asarray(std) < 1e-6, 1.0, std)
+        size = (spec.observation_size,)
+        return Normal(*(jnp.asarray(np.broadcast_to(x, size), jnp.float32) for x in (mean, std)))
+
+    def __call__(self, observations: Array) -> Array:
+        """[B, O] -> [B, O]."""
+        return (observations - self.mean) / self.std
+
+    def batch(self, batch: Batch) -> Batch:
+        """The batch with both observations normalised."""
+        return batch._replace(observations=self(batch.observations), next_observations=self(batch.next_observations))
+
+
+class Algorithm(Protocol):
+    """See the module's description."""
+
+    def init(self, key: Array, spec: Spec) -> Any: ...
+
+    def draw(self, state: Any, pool: Pool, key: Array) -> Batch: ...
+
+    def update(self, state: Any, batch: Batch, key: Array) -> tuple[Any, Metrics]: ...
+
+    def act(self, state: Any, observations: Array) -> Array: ...
+
+
+def polyak(target: T, online: T, tau: float) -> T:
+    """target + τ(online − target), leaf by leaf."""
+    return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)
+
+
+def descend(grads: T, params: T, moments: optax.OptState, rate: float) -> tuple[T, optax.OptState]:
+    """One step of Adam."""
+    steps, moments = optax.adam(rate).update(grads, moments)
+    return jax.tree.map(lambda p, step: p + step, params, steps), moments
+
+
+def start(params: Any, rate: float) -> optax.OptState:
+    """Adam's moments before the first step."""
+    return optax.adam(rate).init(params)
+
+
+def reduce(metrics: Metrics) -> Metrics:
+    """Metrics stacked on a first axis, as one number each: the largest of those named `…_max`, else the mean."""
+    return {k: jnp.max(v, axis=0) if k.endswith("_max") else jnp.mean(v, axis=0) for k, v in metrics.items()}
+
+
+def gradient(loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, microbatch: int) -> tuple[T, Metrics]:
+    """Gradient and metrics of a mean over rows, `loss(params, rows) -> (loss, metrics)`, accumulated over microbatches.
+
+    `rows` is a pytree of arrays [B, …]. Equal to one pass over all B rows up to rounding, and faster on a CPU: the
+    activations of a microbatch stay in cache between the forward and the backward pass.
+    """
+    grad = jax.grad(loss, has_aux=True)
+    size = jax.tree.leaves(rows)[0].shape[0]
+    parts = next(n for n in range(1, size + 1) if size % n == 0 and size // n <= microbatch)
+    if parts == 1:
+        return grad(params, rows)
+    split = jax.tree.map(lambda x: x.reshape(parts, size // parts, *x.shape[1:]), rows)
+
+    def add(total: T, part: Any) -> tuple[T, Metrics]:
+        grads, metrics = grad(params, part)
+        return jax.tree.map(lambda t, g: t + g / parts, total, grads), metrics
+
+    grads, metrics = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), split)
+    return grads, reduce(metrics)

@@ -1,0 +1,97 @@
+"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, and two kinds of actor.
+
+An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+LOG_STD = (-5.0, 2.0)  # bounds of a Gaussian actor's log standard deviation, as in SAC and CQL
+
+
+class Layer(NamedTuple):
+    """One affine map, with layer norm's gain and offset when the layer is normalised. Ensembles prepend an axis E."""
+
+    weight: Array  # [in, out]
+    bias: Array  # [out]
+    gain: Array | None = None  # [out]
+    offset: Array | None = None  # [out]
+
+
+MLP = tuple[Layer, ...]
+
+
+def init_mlp(key: Array, sizes: tuple[int, ...], layer_norm: bool) -> MLP:
+    """An MLP from sizes[0] inputs to sizes[-1] outputs; weights and biases are uniform within ±1/√in."""
+    keys = jax.random.split(key, len(sizes) - 1)
+    layers = []
+    for i, (key, rows, columns) in enumerate(zip(keys, sizes[:-1], sizes[1:], strict=True)):
+        weight_key, bias_key = jax.random.split(key)
+        bound = rows**-0.5
+        hidden = i < len(sizes) - 2
+        layers.append(
+            Layer(
+                jax.random.uniform(weight_key, (rows, columns), minval=-bound, maxval=bound),
+                jax.random.uniform(bias_key, (columns,), minval=-bound, maxval=bound),
+                jnp.ones(columns) if layer_norm and hidden else None,
+                jnp.zeros(columns) if layer_norm and hidden else None,
+            )
+        )
+    return tuple(layers)
+
+
+def init_ensemble(key: Array, members: int, sizes: tuple[int, ...], layer_norm: bool) -> MLP:
+    """`members` independently drawn MLPs, stacked on a new first axis."""
+    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm))(jax.random.split(key, members))
+
+
+def mlp(params: MLP, x: Array) -> Array:
+    """[B, in] -> [B, out], with ReLU (after layer norm, if any) between the layers."""
+    for layer in params[:-1]:
+        x = x @ layer.weight + layer.bias
+        if layer.gain is not None and layer.offset is not None:
+            x = _normalised(x) * layer.gain + layer.offset
+        x = jax.nn.relu(x)
+    return x @ params[-1].weight + params[-1].bias
+
+
+def ensemble(params: MLP, x: Array) -> Array:
+    """Scalar outputs of every member on the same rows: [B, in] -> [E, B]."""
+    return jax.vmap(mlp, in_axes=(0, None))(params, x)[..., 0]
+
+
+def q_values(critic: MLP, observations: Array, actions: Array) -> Array:
+    """Q_n(s, a) of every member: [B, O], [B, A] -> [E, B]."""
+    return ensemble(critic, jnp.concatenate([observations, actions], axis=-1))
+
+
+def deterministic(actor: MLP, observations: Array) -> Array:
+    """The deterministic tanh policy: [B, O] -> [B, A] in (-1, 1)."""
+    return jnp.tanh(mlp(actor, observations))
+
+
+def gaussian(actor: MLP, observations: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the Gaussian under a stochastic policy's tanh: [B, O] -> [B, A], [B, A]."""
+    mean, log_std = jnp.split(mlp(actor, observations), 2, axis=-1)
+    return mean, jnp.exp(jnp.clip(log_std, *LOG_STD))
+
+
+def squash(mean: Array, std: Array, noise: Array) -> tuple[Array, Array]:
+    """Actions tanh(mean + std·noise) [..., A] and their log density [...] under the tanh-Gaussian policy."""
+    raw = mean + std * noise
+    log_normal = -0.5 * noise**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)
+    log_slope = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))  # log(1 - tanh²), finite for every raw
+    return jnp.tanh(raw), jnp.sum(log_normal - log_slope, axis=-1)
+
+
+def parameter_count(params: object) -> int:
+    """How many numbers a pytree holds."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _normalised(x: Array) -> Array:
+    centred = x - jnp.mean(x, axis=-1, keepdims=True)
+    return centred * jax.lax.rsqrt(jnp.mean(centred**2, axis=-1, keepdims=True) + 1e-5)
