@@ -1,0 +1,171 @@
+"""What a robot is and what each of its tasks rewards: data and a few vectorised functions, no learning.
+
+A `Domain` is a MuJoCo model with a sensor for every feature that a reward or an observation needs, a function from
+features to observations, and a function from features (and actions) to the reward of each task. Everything works on a
+batch of states at once: the leading axis `[n]` is the batch.
+"""
+
+import copy
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from utds.errors import DomainError, SimulationError
+
+Array = NDArray[np.float64]
+
+# Draws one start state [state_size] with dm_control's own kind of random generator.
+Start = Callable[[np.random.RandomState], Array]
+
+
+class Features(Mapping[str, Array]):
+    """Named views `[n, k]` into the sensor readings and the physics of a batch of states.
+
+    A state is a row (qpos, qvel, act); its sensor readings are the model's `sensordata`. Besides the sensors by name
+    there are `qpos`, `qvel` and `act`.
+    """
+
+    def __init__(self, model: mujoco.MjModel, sensors: Array, physics: Array) -> None:
+        self._sensors, self._physics = sensors, physics
+        self._slices = _slices(model)
+
+    def __getitem__(self, name: str) -> Array:
+        source, where = self._slices[name]
+        return (self._physics if source == "physics" else self._sensors)[:, where]
+
+    def __iter__(self):
+        return iter(self._slices)
+
+    def __len__(self) -> int:
+        return len(self._slices)
+
+
+@functools.lru_cache(maxsize=64)
+def _slices(model: mujoco.MjModel) -> dict[str, tuple[str, slice]]:
+    table = {}
+    for i in range(model.nsensor):
+        start = int(model.sensor_adr[i])
+        table[model.sensor(i).name] = ("sensors", slice(start, start + int(model.sensor_dim[i])))
+    nq, nv, na = model.nq, model.nv, model.na
+    table["qpos"] = ("physics", slice(0, nq))
+    table["qvel"] = ("physics", slice(nq, nq + nv))
+    table["act"] = ("physics", slice(nq + nv, nq + nv + na))
+    return table
+
+
+@dataclass(frozen=True)
+class Task:
+    """One reward on a domain. `reward(features, actions [n, A]) -> [n]` belongs to the state *reached* by the actions."""
+
+    name: str
+    reward: Callable[[Features, Array], Array]
+    reference: float | None = None  # return of a trained expert over one episode, for normalised scores
+    random: float = 0.0  # return of uniformly random actions over one episode, measured
+    needs_action: bool = False  # whether the reward reads the action besides the state
+
+
+@dataclass(frozen=True, eq=False)
+class Domain:
+    """A robot, its observation and its tasks. Domains are singletons: compare them by identity or by name."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    steps: int  # control steps of an episode; reaching them is a time limit, never a termination
+    control_timestep: float  # seconds
+    observation_size: int
+    action_size: int
+    spec: Callable[[], mujoco.MjSpec]  # the model, with a sensor for every feature
+    observe: Callable[[Features], Array]  # features -> observations [n, observation_size]
+    start: Callable[[], Start]  # makes the task's own start-state sampler (dm_control's where it has one)
+    spread: Callable[[], Start] | None = None  # a wider sampler for exploration while collecting; None: the same
+    camera: str | int = -1  # the camera that renders, -1 for MuJoCo's free one
+
+    @property
+    def task_names(self) -> tuple[str, ...]:
+        return tuple(task.name for task in self.tasks)
+
+    def task(self, name: str) -> Task:
+        for task in self.tasks:
+            if task.name == name:
+                return task
+        raise DomainError(f"domain {self.name} has no task {name!r}; it has {', '.join(self.task_names)}")
+
+    @functools.cached_property
+    def model(self) -> mujoco.MjModel:
+        """The compiled model. Shared by every user in the process: nobody writes to it."""
+        model = self.spec().compile()
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a blow-up is reported, not papered over
+        return model
+
+    @functools.cached_property
+    def idle_model(self) -> mujoco.MjModel:
+        """The model without actuation, for the first look at a start state, when no control is meaningful yet."""
+        model = copy.copy(self.model)
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
+        return model
+
+    @functools.cached_property
+    def substeps(self) -> int:
+        """Physics steps in one control step."""
+        return round(self.control_timestep / self.model.opt.timestep)
+
+    @functools.cached_property
+    def state_size(self) -> int:
+        """Length of a physics row (qpos, qvel, act)."""
+        return mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_PHYSICS)
+
+    @functools.cached_property
+    def action_range(self) -> tuple[Array, Array]:
+        """Centre and half width of the actuators' range: an action a in [-1, 1] sets the control centre + half · a."""
+        low, high = self.model.actuator_ctrlrange.T
+        return (low + high) / 2, (high - low) / 2
+
+    def start_state(self, seed: int, index: int = 0, spread: bool = False) -> Array:
+        """The start state `[state_size]` of copy `index` for a seed, remembered: dm_control's samplers are slow."""
+        return _start_state(self, seed, index, spread and self.spread is not None).copy()
+
+    def task_rewards(self, features: Features, actions: Array) -> Array:
+        """The rewards `[n, tasks]` of all tasks."""
+        return np.stack([task.reward(features, actions) for task in self.tasks], axis=1)
+
+    def rewards(self, physics: Array, actions: Array, threads: int | None = None) -> Array:
+        """The rewards `[M, tasks]` of states reached (`physics [M, state_size]`) by actions `[M, A]`, in one threaded pass."""
+        from utds.domains.kinematics import features_of
+
+        actions = np.asarray(actions, np.float64)
+        if actions.ndim != 2 or actions.shape[1] != self.action_size or len(actions) != len(physics):
+            raise SimulationError(
+                f"{self.name}: actions must have shape ({len(physics)}, {self.action_size}), got {actions.shape}"
+            )
+        out = np.empty((len(actions), len(self.tasks)))
+        for rows, features in features_of(self, physics, threads):
+            out[rows] = self.task_rewards(features, np.clip(actions[rows], -1, 1))
+        return out
+
+
+@functools.lru_cache(maxsize=64)
+def _sampler(domain: Domain, spread: bool) -> Start:
+    return domain.spread() if spread and domain.spread else domain.start()
+
+
+@functools.lru_cache(maxsize=65536)
+def _start_state(domain: Domain, seed: int, index: int, spread: bool) -> Array:
+    random = np.random.RandomState(np.random.SeedSequence([seed, index]).generate_state(8))
+    return np.asarray(_sampler(domain, spread)(random), np.float64)
+
+
+def add_sensor(spec: mujoco.MjSpec, name: str, kind: str, of: str, name_of: str) -> None:
+    """Add the sensor `name` to a model: `kind` as in MJCF's element name, measured on the `of` called `name_of`.
+
+    `of="xbody"` reads a body's own frame (dm_control's `xpos`, `xmat`), `of="body"` its inertial frame.
+    """
+    spec.add_sensor(
+        name=name,
+        type=getattr(mujoco.mjtSensor, f"mjSENS_{kind.upper()}"),
+        objtype=getattr(mujoco.mjtObj, f"mjOBJ_{of.upper()}"),
+        objname=name_of,
+    )

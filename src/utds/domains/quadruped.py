@@ -1,0 +1,81 @@
+"""The quadruped of the DeepMind Control Suite: jump, roll-fast, walk, run."""
+
+import functools
+
+import mujoco
+import numpy as np
+
+from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
+from utds.domains.rewards import tol
+from utds.domains.suite import model_files, quiet_import
+
+TOES = ("front_left", "front_right", "back_right", "back_left")
+FLOOR = 100  # half side of the floor in metres: drawn only, a plane has no edge for the physics
+
+
+def spec() -> mujoco.MjSpec:
+    quadruped = quiet_import("dm_control.suite.quadruped")
+    _, assets = model_files("quadruped.xml")
+    model = mujoco.MjSpec.from_string(quadruped.make_model(floor_size=FLOOR).decode(), assets)
+    add_sensor(model, "torso_z", "framezaxis", "xbody", "torso")
+    return model
+
+
+def start() -> Start:
+    quadruped = quiet_import("dm_control.suite.quadruped")
+    _, assets = model_files("quadruped.xml")
+    physics = quadruped.Physics.from_xml_string(quadruped.make_model(floor_size=FLOOR), assets)
+
+    def sample(random: np.random.RandomState) -> Array:
+        with physics.reset_context():
+            quadruped.Move(desired_speed=0, random=random).initialize_episode(physics)
+        return physics.get_state()
+
+    return sample
+
+
+def observe(f: Features) -> Array:
+    """Egocentric state 44 (16 hinges, their velocities, 12 activations), torso velocity 3, upright 1, IMU 6, toes 24."""
+    hinges = [f["qpos"][:, 7:], f["qvel"][:, 6:], f["act"]]  # all but the free joint of the torso
+    torso = [f["velocimeter"], f["torso_z"][:, 2:], f["imu_accel"], f["imu_gyro"]]
+    toes = np.concatenate([f[f"{kind}_toe_{toe}"] for kind in ("force", "torque") for toe in TOES], axis=1)
+    return np.concatenate([*hinges, *torso, np.arcsinh(toes)], axis=1)
+
+
+def upright(f: Features) -> Array:
+    return tol(f["torso_z"][:, 2], low=1, high=np.inf, margin=2, value_at_margin=0, sigmoid="linear")
+
+
+def at_least(x: Array, bound: float) -> Array:
+    return tol(x, bound, np.inf, margin=bound, value_at_margin=0.5, sigmoid="linear")
+
+
+def move(f: Features, _: Array, speed: float) -> Array:
+    return upright(f) * at_least(f["velocimeter"][:, 0], speed)
+
+
+def jump(f: Features, _: Array) -> Array:
+    return upright(f) * at_least(f["center_of_mass"][:, 2], 1)
+
+
+def roll_fast(f: Features, _: Array) -> Array:
+    return upright(f) * at_least(np.linalg.norm(f["velocimeter"], axis=1), 5)
+
+
+DOMAIN = Domain(
+    name="quadruped",
+    tasks=(
+        Task("jump", jump, reference=888),
+        Task("roll-fast", roll_fast),
+        Task("walk", functools.partial(move, speed=0.5), reference=866),
+        Task("run", functools.partial(move, speed=5), reference=888),
+    ),
+    steps=1000,
+    control_timestep=0.02,
+    observation_size=78,
+    action_size=12,
+    spec=spec,
+    observe=observe,
+    start=start,
+    camera="x",
+)
