@@ -43,7 +43,9 @@ def explained(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(f"could not {doing}: the disk is full; free some space and run the command again") from error
+            raise DataError(
+                f"could not {doing}: the disk is full; free some space and run the command again"
+            ) from error
         if isinstance(error, PermissionError | FileNotFoundError | NotADirectoryError | IsADirectoryError):
             raise DataError(f"could not {doing}: {error.strerror or error}") from error
         raise
@@ -62,7 +64,9 @@ def read_json(path: str | os.PathLike[str]) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise DataError(f"{path} is no valid JSON (line {error.lineno}: {error.msg}); it was cut short or altered") from None
+        raise DataError(
+            f"{path} is no valid JSON (line {error.lineno}: {error.msg}); it was cut short or altered"
+        ) from None
 
 
 def _sync(path: Path) -> None:

@@ -25,7 +25,9 @@ def register(domain: Domain) -> Domain:
     if known is not None and known is not domain:
         raise DomainError(f"a domain named {domain.name!r} exists already; give yours another name")
     if not domain.name.isidentifier() or "-" in domain.name:
-        raise DomainError(f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'")
+        raise DomainError(
+            f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'"
+        )
     _DOMAINS[domain.name] = domain
     from utds.domains import gym
 
@@ -65,6 +67,8 @@ def task(task_id: str) -> tuple[Domain, Task]:
     """The domain and the task of an id such as walker-walk or jaco-reach-top-left."""
     name, dash, rest = task_id.partition("-")
     if not dash or name not in names():
-        raise DomainError(f"there is no task {task_id!r}; a task is <domain>-<task>, such as walker-walk (see: utds domains)")
+        raise DomainError(
+            f"there is no task {task_id!r}; a task is <domain>-<task>, such as walker-walk (see: utds domains)"
+        )
     domain = get(name)
     return domain, domain.task(rest)

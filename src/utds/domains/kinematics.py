@@ -24,7 +24,9 @@ def features_of(domain: Domain, physics: Array, threads: int | None = None) -> I
     """
     physics = np.ascontiguousarray(physics, np.float64)
     if physics.ndim != 2 or physics.shape[1] != domain.state_size:
-        raise SimulationError(f"{domain.name}: physics must have shape (rows, {domain.state_size}), got {physics.shape}")
+        raise SimulationError(
+            f"{domain.name}: physics must have shape (rows, {domain.state_size}), got {physics.shape}"
+        )
     bad = np.flatnonzero(~np.isfinite(physics).all(axis=1))
     if bad.size:
         raise SimulationError(f"{domain.name}: physics row {bad[0]} has a NaN or infinite value")

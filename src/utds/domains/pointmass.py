@@ -1,11 +1,11 @@
 """A point mass in an arena with a cross of walls: four corners to reach. Small, for quick work.
 
-    y
-    ^   TL    |    TR        arena ±0.3 m, walls of half length 0.18 and half width 0.02 through the origin;
-    |         |              targets at (±0.15, ±0.15); episodes start at the top left.
-    |     ----+----
-    |         |
-        BL    |    BR   > x
+y
+^   TL    |    TR        arena ±0.3 m, walls of half length 0.18 and half width 0.02 through the origin;
+|         |              targets at (±0.15, ±0.15); episodes start at the top left.
+|     ----+----
+|         |
+    BL    |    BR   > x
 """
 
 import functools

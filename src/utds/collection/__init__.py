@@ -1,0 +1,1 @@
+"""Making datasets: online TD3 that records everything, and rollouts of policies."""
