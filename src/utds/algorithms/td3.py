@@ -7,6 +7,7 @@ needed. TD3+BC and UTDS are this file with another loss.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 Floor = float | Literal["auto"] | None
+Rows = dict[str, Array]  # every array [B, …], so that a batch can be cut into microbatches
 
 
 class State(NamedTuple):
@@ -34,7 +36,7 @@ class State(NamedTuple):
     target_critic: MLP  # [E, …]
     actor_moments: Any  # Adam's
     critic_moments: Any
-    value_floor: Array  # the least value a target may take, −∞ for none
+    worst_value: Array  # min(r_min, 0)/(1 − γ): no policy is worth less
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class TD3:
     smoothing: float = 0.2  # standard deviation of the noise on target actions
     smoothing_clip: float = 0.5  # bound of that noise
     policy_delay: int = 2  # critic steps a policy step; the target networks move with the policy
-    floor: Floor = None  # least value a target may take: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
+    floor: Floor = None  # least value of a Bellman target: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
 
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
@@ -71,14 +73,8 @@ class TD3:
             target_critic=jax.tree.map(jnp.copy, critic),
             actor_moments=base.start(actor, self.actor_rate),
             critic_moments=base.start(critic, self.critic_rate),
-            value_floor=jnp.float32(self.least_value(spec)),
+            worst_value=jnp.float32(min(spec.reward_min, 0.0) / (1 - self.discount)),
         )
-
-    def least_value(self, spec: Spec) -> float:
-        """The floor as a number; `auto` is what the worst reward for ever, or an early end, would give."""
-        if self.floor == "auto":
-            return min(spec.reward_min, 0.0) / (1 - self.discount)
-        return float("-inf") if self.floor is None else self.floor
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions."""
@@ -92,7 +88,8 @@ class TD3:
         """One critic step and, every `policy_delay`-th time, a policy step and a move of the targets."""
         batch = state.normal.batch(batch)
         rows = self.critic_rows(state, batch, key)
-        grads, metrics = base.gradient(self.critic_loss, state.critic, rows, self.microbatch)
+        loss = partial(self.critic_loss, state=state)
+        grads, metrics = base.gradient(loss, state.critic, rows, self.microbatch)
         critic, moments = base.descend(grads, state.critic, state.critic_moments, self.critic_rate)
         state = state._replace(step=state.step + 1, critic=critic, critic_moments=moments)
         state, actor_metrics = self.delayed_policy_step(state, batch)
@@ -104,19 +101,19 @@ class TD3:
         noise = self.smoothing * jax.random.normal(key, actions.shape)
         return jnp.clip(actions + jnp.clip(noise, -self.smoothing_clip, self.smoothing_clip), -1, 1)
 
-    def critic_rows(self, state: State, batch: Batch, key: Array) -> dict[str, Array]:
+    def critic_rows(self, state: State, batch: Batch, key: Array) -> Rows:
         """What the critic's loss reads, without gradient: y = r + γ·d·min_n Q⁻_n(s', a')  [B]."""
         actions = self.target_actions(state, batch.next_observations, key)
         values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
         targets = batch.rewards + self.discount * (1 - batch.terminations) * values
-        targets = jnp.maximum(targets, state.value_floor)
+        targets = floored(targets, self.floor, state)
         return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
 
-    def critic_loss(self, critic: MLP, rows: dict[str, Array]) -> tuple[Array, Metrics]:
-        """Σ_n mean (Q_n(s, a) − y)²."""
+    def critic_loss(self, critic: MLP, rows: Rows, state: State) -> tuple[Array, Metrics]:
+        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the members."""
         q = q_values(critic, rows["observations"], rows["actions"])  # [E, B]
-        loss = jnp.sum(jnp.mean((q - rows["targets"]) ** 2, axis=1))
-        return loss, {
+        loss = jnp.mean((q - rows["targets"]) ** 2)
+        return self.members * loss, {
             "critic_loss": loss,
             "q_mean": jnp.mean(q),
             "q_abs_max": jnp.max(jnp.abs(q)),
@@ -158,3 +155,10 @@ class TD3:
             return state, {k: jnp.zeros(v.shape, v.dtype) for k, v in shapes.items()}
 
         return jax.lax.cond(state.step % self.policy_delay == 0, step, skip, state)
+
+
+def floored(values: Array, floor: Floor, state: State) -> Array:
+    """Values no smaller than the floor, if there is one."""
+    if floor is None:
+        return values
+    return jnp.maximum(values, state.worst_value if floor == "auto" else floor)
