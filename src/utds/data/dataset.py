@@ -1,0 +1,293 @@
+"""A dataset: what was recorded on one robot for one task, as named columns, episode bounds and metadata.
+
+    observation rows   0    1    2   …   T   |  T+1  …          T + 1 rows an episode, held once
+    transitions          0    1    …  T-1    |      T …         n leaves row rows[n] and reaches row rows[n] + 1
+    rewards, actions     0    1    …  T-1    |      T …         reward n is of the state *reached* by action n
+    physics            0    1    2   …   T   |  T+1  …          beside the observations, row for row
+
+Columns of a stored dataset are read from disk when they are first asked for; `read` gives a part of one, or fills an
+array that the caller prepared, without keeping anything.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from utds.data import arrays, validation
+from utds.data.columns import COLUMNS, OPTIONAL, Column, Episode, Metadata
+from utds.errors import DataError
+
+
+class Dataset:
+    """N transitions in E episodes; R = N + E observation rows.
+
+    Made by `Dataset.from_arrays`, `Dataset.from_episodes`, the importers, or `utds.load`; never changed afterwards.
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, np.ndarray | Column],
+        lengths: np.ndarray,
+        metadata: Metadata,
+        digest: str | None = None,  # where it is known already, as from a store
+    ):
+        self._columns = dict(columns)
+        self._digest = digest
+        self.lengths = lengths  # [E] int64, steps
+        self.metadata = metadata
+
+    @classmethod
+    def from_arrays(
+        cls,
+        observations: object,
+        actions: object,
+        rewards: object,
+        *,
+        next_observations: object = None,
+        terminations: object = None,
+        truncations: object = None,
+        lengths: object = None,
+        physics: object = None,
+        task_rewards: object = None,
+        **metadata: Any,
+    ) -> "Dataset":
+        """A dataset from plain arrays; no environment is needed.
+
+        Either `observations` [N + E, O] holds T + 1 rows an episode, or [N, O] goes with `next_observations` [N, O].
+        Episodes are given by `lengths` [E], else by `terminations` and `truncations` [N], else all is one episode.
+        An episode whose end isn't marked is taken as cut there (truncated): its value goes on beyond the data.
+        Actions are [N, A] in [-1, 1]. `metadata` are the fields of `Metadata`.
+        """
+        given, steps = arrays.arrange(
+            observations, actions, rewards, next_observations, terminations, truncations, lengths
+        )
+        extra = {"physics": physics, "task_rewards": task_rewards}
+        given |= {name: value for name, value in extra.items() if value is not None}
+        return cls.checked(given, steps, Metadata(**metadata))
+
+    @classmethod
+    def from_episodes(cls, episodes: Iterable[Episode], **metadata: Any) -> "Dataset":
+        """A dataset from recorded episodes; `metadata` are the fields of `Metadata`."""
+        from utds.data.recorder import Recorder
+
+        recorder = Recorder()
+        for episode in episodes:
+            recorder.add(episode)
+        return recorder.dataset(**metadata)
+
+    @classmethod
+    def checked(cls, given: Mapping[str, object], lengths: object, metadata: Metadata) -> "Dataset":
+        """A dataset of these columns after every check; the first bad row is named."""
+        steps = validation.bounds(lengths)
+        columns: dict[str, np.ndarray] = {}
+        for name, kind in COLUMNS.items():
+            if name not in given:
+                if name in OPTIONAL:
+                    continue
+                raise DataError(f"a dataset needs the column {name}")
+            array = validation.cast(name, given[name], kind.dtype, 0 if kind.vector else None)
+            validation.rows(name, len(array), steps, kind.per_episode)
+            if kind.dtype is not np.bool_:
+                validation.finite(name, array, steps, kind.per_episode)
+            columns[name] = array.view()
+            columns[name].flags.writeable = False
+        validation.bounded(columns["actions"], steps)
+        validation.endings(columns["terminations"], columns["truncations"], steps)
+        named = len(metadata.task_names)
+        if "task_rewards" in columns and columns["task_rewards"].shape[1] != named:
+            width = columns["task_rewards"].shape[1]
+            raise DataError(f"task_rewards has {width} columns, but {named} task_names are given; name each of them")
+        return cls(columns, steps, metadata)
+
+    # Columns
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self._columns)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._columns[name].shape
+
+    def column(self, name: str) -> np.ndarray:
+        """A whole column, read from disk at the first call and kept."""
+        column = self._columns[name]
+        if not isinstance(column, np.ndarray):
+            column = self.read(name)
+            column.flags.writeable = False
+            self._columns[name] = column
+        return column
+
+    def read(self, name: str, start: int = 0, stop: int | None = None, out: np.ndarray | None = None) -> np.ndarray:
+        """Rows start … stop−1 of a column, into `out` where given; nothing is kept."""
+        column = self._columns[name]
+        stop = column.shape[0] if stop is None else stop
+        if isinstance(column, np.ndarray):
+            if out is None:
+                return column[start:stop]
+            out[...] = column[start:stop]
+            return out
+        if out is None:
+            out = np.empty((stop - start, *column.shape[1:]), COLUMNS[name].dtype)
+        column.read(start, stop, out)
+        return out
+
+    @property
+    def observations(self) -> np.ndarray:
+        """[R, O] float32, T + 1 rows an episode."""
+        return self.column("observations")
+
+    @property
+    def actions(self) -> np.ndarray:
+        """[N, A] float32, in [-1, 1]."""
+        return self.column("actions")
+
+    @property
+    def rewards(self) -> np.ndarray:
+        """[N] float32, of the dataset's own task."""
+        return self.column("rewards")
+
+    @property
+    def terminations(self) -> np.ndarray:
+        """[N] bool: the episode truly ended with this step."""
+        return self.column("terminations")
+
+    @property
+    def truncations(self) -> np.ndarray:
+        """[N] bool: the recording was cut after this step."""
+        return self.column("truncations")
+
+    @property
+    def physics(self) -> np.ndarray | None:
+        """[R, S] float64: the simulator's state (qpos, qvel, act) beside each observation, if recorded."""
+        return self.column("physics") if "physics" in self else None
+
+    @property
+    def task_rewards(self) -> np.ndarray | None:
+        """[N, tasks] float32: rewards of the domain's tasks, in the order of `metadata.task_names`, if recorded."""
+        return self.column("task_rewards") if "task_rewards" in self else None
+
+    # Bounds and numbers
+
+    @property
+    def size(self) -> int:
+        """Transitions, N."""
+        return self.shape("rewards")[0]
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def episodes(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def observation_size(self) -> int:
+        return self.shape("observations")[1]
+
+    @property
+    def action_size(self) -> int:
+        return self.shape("actions")[1]
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """[E + 1] int64: the transition at which each episode starts; then N."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @property
+    def rows(self) -> np.ndarray:
+        """[N] int64: the observation row that each transition leaves; it reaches the next row."""
+        return np.arange(self.size) + np.repeat(np.arange(self.episodes), self.lengths)
+
+    def blocks(self, size: int = 1 << 16) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+        """All transitions in blocks: which they are, observations [b, O], actions [b, A], next observations [b, O]."""
+        rows = self.rows
+        for start in range(0, self.size, size):
+            stop = min(start + size, self.size)
+            first, last = int(rows[start]), int(rows[stop - 1]) + 1
+            observations = self.read("observations", first, last + 1)
+            local = rows[start:stop] - first
+            actions = self.read("actions", start, stop)
+            yield slice(start, stop), observations[local], actions, observations[local + 1]
+
+    @cached_property
+    def returns(self) -> np.ndarray:
+        """[E] float64: the sum of rewards of each episode."""
+        return np.add.reduceat(self.rewards, self.starts[:-1], dtype=np.float64)
+
+    @property
+    def name(self) -> str:
+        """The id, or the task where it isn't stored: how messages speak of this dataset."""
+        return self.metadata.id or self.metadata.task
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over columns, bounds and the metadata that belongs to the content; as hexadecimal."""
+        return self._digest or content_digest(self, {name: column_digest(self, name) for name in self.columns})
+
+    def __repr__(self) -> str:
+        return f"<Dataset {self.name}: {self.size} transitions in {self.episodes} episodes ({', '.join(self.columns)})>"
+
+    # Deriving and keeping
+
+    def episode(self, index: int) -> Episode:
+        """Episode `index`, counted from 0."""
+        if not 0 <= index < self.episodes:
+            raise DataError(f"{self.name} has episodes 0 to {self.episodes - 1}; there is no episode {index}")
+        first, last = (int(bound) for bound in self.starts[index : index + 2])
+        parts = {
+            name: self.read(name, *((first + index, last + index + 1) if COLUMNS[name].per_episode else (first, last)))
+            for name in self.columns
+        }
+        ended = bool(parts.pop("terminations")[-1])
+        del parts["truncations"]
+        return Episode(terminated=ended, **parts)
+
+    def select(self, episodes: Sequence[int] | np.ndarray, **metadata: Any) -> "Dataset":
+        """A dataset of these episodes, in this order."""
+        chosen = replace(self.metadata, **({"id": None} | metadata))
+        return Dataset.from_episodes((self.episode(int(index)) for index in episodes), **vars(chosen))
+
+    def with_rewards(self, task: str, rewards: np.ndarray) -> "Dataset":
+        """The same data labelled for another task; columns are shared, not copied."""
+        array = validation.cast("rewards", rewards, np.float32, None)
+        validation.rows("rewards", len(array), self.lengths, 0)
+        validation.finite("rewards", array, self.lengths, 0)
+        metadata = replace(self.metadata, id=None)
+        if task != metadata.task:
+            metadata = replace(metadata, task=task, random_return=None, expert_return=None)
+        return Dataset(self._columns | {"rewards": array}, self.lengths, metadata)
+
+    def save(self, id: str | None = None, *, overwrite: bool = False) -> "Dataset":
+        """Store under `id` (or its own), atomically; gives back the stored dataset."""
+        from utds.data import store
+
+        return store.save(self, id, overwrite=overwrite)
+
+
+def column_digest(dataset: Dataset, name: str) -> str:
+    """SHA-256 of a column's dtype, shape and bytes; read in parts, so that nothing large is kept."""
+    shape = dataset.shape(name)
+    digest = hashlib.sha256(f"{name} {np.dtype(COLUMNS[name].dtype).str} {shape}".encode())
+    step = max(1, (1 << 22) // int(np.prod(shape[1:])))
+    for start in range(0, shape[0], step):
+        part = dataset.read(name, start, min(start + step, shape[0]))
+        digest.update(part.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def content_digest(dataset: Dataset, columns: Mapping[str, str]) -> str:
+    """SHA-256 over the columns' digests, the episode bounds and the metadata that belongs to the content."""
+    content = {
+        "identity": dataset.metadata.identity(),
+        "lengths": dataset.lengths.tolist(),
+        "columns": {name: columns[name] for name in COLUMNS if name in columns},
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,85 @@
+"""Ids of stored datasets, and the folders they stand for.
+
+    walker-walk/medium          what people type: the newest version of utds/walker-walk/medium
+    walker-walk/medium-v1       that version
+    utds/walker-walk/medium-v0  the full id, as Minari writes it
+    D4RL/pen/human-v2           a dataset that another tool put under Minari's root
+
+Every part is letters, digits, underscores and dashes, so no id can lead out of the root.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from utds.errors import DataError
+
+NAMESPACE = "utds"
+_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
+_VERSION = re.compile(r"-v(\d+)$")
+
+
+def root() -> Path:
+    """Minari's folder of datasets: the environment variable MINARI_DATASETS_PATH, or ~/.minari/datasets."""
+    return Path(os.environ.get("MINARI_DATASETS_PATH") or Path.home() / ".minari" / "datasets")
+
+
+def full(id: str) -> str:
+    """The full id under which utds stores `id`: with its namespace, and with version 0 where none is given."""
+    _check(id)
+    name = id if id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id}"
+    return name if _VERSION.search(name) else f"{name}-v0"
+
+
+def short(id: str) -> str:
+    """What people type for a full id."""
+    return id.removeprefix(f"{NAMESPACE}/").removesuffix("-v0")
+
+
+def folder(id: str) -> Path:
+    """Where utds stores `id`, whether it exists or not."""
+    return root() / full(id)
+
+
+def find(id: str) -> tuple[str, Path]:
+    """The full id and the folder of an existing dataset; without a version, its newest one."""
+    _check(id)
+    for name in (id if id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id}", id):
+        if _VERSION.search(name):
+            if _is_dataset(root() / name):
+                return name, root() / name
+            continue
+        versions = [
+            int(match.group(1))
+            for entry in (root() / name).parent.glob(f"{name.rsplit('/', 1)[-1]}-v*")
+            if (match := _VERSION.search(entry.name)) and match.start() == len(name.rsplit("/", 1)[-1])
+            if _is_dataset(entry)
+        ]
+        if versions:
+            latest = f"{name}-v{max(versions)}"
+            return latest, root() / latest
+    raise DataError(f"there is no dataset {id} under {root()}; see: utds data list")
+
+
+def stored() -> Iterator[tuple[str, Path]]:
+    """Full id and folder of every dataset under the root, sorted."""
+    for current, folders, _ in os.walk(root()):
+        if _is_dataset(Path(current)):
+            yield Path(current).relative_to(root()).as_posix(), Path(current)
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+
+
+def _is_dataset(path: Path) -> bool:
+    return (path / "data").is_dir()
+
+
+def _check(id: str) -> None:
+    parts = id.split("/")
+    if not all(_PART.fullmatch(part) for part in parts):
+        raise DataError(
+            f"{id!r} is no dataset id; an id looks like walker-walk/medium: parts of letters, digits, '-' and '_'"
+        )
+    if "data" in parts:  # Minari takes any folder that holds a folder `data` for a dataset
+        raise DataError(f"{id!r} can't be a dataset id: no part of it may be called data")

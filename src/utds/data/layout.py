@@ -1,0 +1,107 @@
+"""How a dataset lies in its file: Minari's group per episode, with every column in one stretch of bytes.
+
+Minari wants `episode_<k>/observations` and so on, a small hdf5 dataset for each column of each episode; reading
+thousands of those one by one is slow. Here the small datasets are contiguous and written column by column, with hdf5's
+own headers kept apart, so the rows of all episodes follow each other in the file:
+
+    | headers | observations of episode 0, 1, 2, … | actions of episode 0, 1, 2, … | rewards … |
+
+Minari reads the file as any other; utds reads a column with one call at the offset that hdf5 reports, which stands in
+the metadata as a list of runs (offset, bytes): normally one, more if hdf5 had to put a header in between.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from utds import progress
+from utds.data.columns import COLUMNS, FileColumn
+from utds.data.dataset import Dataset
+from utds.errors import DataError
+
+FILE = "main_data.hdf5"
+_HEADER = 1000  # bytes that hdf5 needs for a group or a small dataset, measured as 630 and rounded up
+
+Runs = list[list[int]]
+
+
+def path_of(column: str) -> str:
+    """Where Minari keeps a column within an episode."""
+    return f"infos/{column}" if column in ("physics", "task_rewards") else column
+
+
+def write(dataset: Dataset, path: Path) -> dict[str, Runs]:
+    """Write the file; returns the runs of each column."""
+    columns = [name for name in COLUMNS if name in dataset]
+    headers = dataset.episodes * (len(columns) + 2) * _HEADER
+    runs: dict[str, Runs] = {}
+    with (
+        h5py.File(path, "w", meta_block_size=headers) as file,
+        progress.bar(f"writing {dataset.name}", dataset.episodes * len(columns), "episode columns") as advance,
+    ):
+        groups = []
+        for index, steps in enumerate(dataset.lengths):
+            group = file.create_group(f"episode_{index}")
+            group.attrs["id"] = index
+            group.attrs["total_steps"] = int(steps)
+            group.create_group("infos")
+            groups.append(group)
+        for name in columns:
+            runs[name] = []
+            for group, (start, stop) in zip(groups, _spans(dataset, name), strict=True):
+                written = group.create_dataset(path_of(name), data=dataset.read(name, start, stop))
+                _extend(runs[name], written.id.get_offset(), written.id.get_storage_size())
+                advance()
+    return runs
+
+
+def describe(dataset: Dataset, runs: dict[str, Runs]) -> dict[str, Any]:
+    """What the metadata say about the columns."""
+    return {
+        name: {"dtype": np.dtype(COLUMNS[name].dtype).str, "shape": list(dataset.shape(name)), "runs": runs[name]}
+        for name in runs
+    }
+
+
+def columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
+    """The columns of the file at `path`, to be read when asked for."""
+    stamp = FileColumn.stamp_of(path)
+    found = {}
+    for name, entry in described.items():
+        dtype, shape = np.dtype(entry["dtype"]), tuple(int(size) for size in entry["shape"])
+        runs = tuple((int(offset), int(size)) for offset, size in entry["runs"])
+        if name not in COLUMNS or dtype != COLUMNS[name].dtype:
+            raise DataError(f"{path}: column {name} of dtype {dtype} is unknown; the metadata were altered")
+        if sum(size for _, size in runs) != dtype.itemsize * np.prod(shape):
+            raise DataError(f"{path}: the bytes of column {name} don't add up; the metadata were altered")
+        found[name] = FileColumn(path, dtype, shape, runs, stamp)
+    return found
+
+
+def located(dataset: Dataset, path: Path) -> dict[str, Runs]:
+    """The runs of each column as the file itself has them, through hdf5; for checking the metadata against."""
+    runs: dict[str, Runs] = {name: [] for name in dataset.columns}
+    with h5py.File(path, "r") as file:
+        for name in dataset.columns:
+            for index, (start, stop) in enumerate(_spans(dataset, name)):
+                found = file[f"episode_{index}/{path_of(name)}"]
+                if found.shape != (stop - start, *dataset.shape(name)[1:]) or found.dtype != COLUMNS[name].dtype:
+                    raise DataError(f"{path}: episode {index} holds {name} of another shape or dtype than recorded")
+                _extend(runs[name], found.id.get_offset(), found.id.get_storage_size())
+    return runs
+
+
+def _spans(dataset: Dataset, name: str) -> Iterator[tuple[int, int]]:
+    """First and last-plus-one row of each episode in a column."""
+    ends = np.cumsum(dataset.lengths + COLUMNS[name].per_episode)
+    return zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)
+
+
+def _extend(runs: Runs, offset: int, size: int) -> None:
+    if runs and sum(runs[-1]) == offset:
+        runs[-1][1] += size
+    else:
+        runs.append([offset, size])

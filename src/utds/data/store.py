@@ -1,0 +1,198 @@
+"""Datasets on disk: Minari datasets under Minari's own root, written atomically, checked by digest."""
+
+import importlib.metadata
+import itertools
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utds import files
+from utds.data import ids, layout
+from utds.data.columns import COLUMNS, Metadata
+from utds.data.dataset import Dataset, column_digest, content_digest
+from utds.errors import DataError
+from utds.version import __version__
+
+FORMAT = 1
+TOLERANCE = 1e-6  # how far stored rewards may lie from those recomputed from physics
+_LIBRARIES = ("jax", "numpy", "mujoco", "dm_control", "gymnasium", "minari")
+
+
+def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) -> Dataset:
+    """Store a dataset under `id` (or its own); gives it back as loaded from there.
+
+    It appears whole or not at all. An existing dataset is replaced only with `overwrite`.
+    """
+    id = id or dataset.metadata.id
+    if id is None:
+        raise DataError("a dataset needs an id to be stored under, such as walker-walk/medium")
+    name, folder = ids.full(id), ids.folder(id)
+    if (folder / "data").exists() and not overwrite:
+        raise DataError(f"{ids.short(name)} exists already; choose another id or version, or ask to overwrite it")
+    metadata = replace(dataset.metadata, id=ids.short(name), versions=dataset.metadata.versions or versions())
+    with files.atomic(folder) as part:
+        (part / "data").mkdir(parents=True)
+        path = part / "data" / layout.FILE
+        columns = layout.describe(dataset, layout.write(dataset, path))
+        for column in columns:
+            columns[column]["sha256"] = column_digest(dataset, column)
+        ours = {
+            "format": FORMAT,
+            "digest": content_digest(dataset, {column: entry["sha256"] for column, entry in columns.items()}),
+            "metadata": asdict(metadata),
+            "lengths": [[steps, len(list(run))] for steps, run in itertools.groupby(dataset.lengths.tolist())],
+            "bytes": path.stat().st_size,
+            "columns": columns,
+        }
+        files.write_json(part / "data" / "metadata.json", _for_minari(dataset, metadata, name, path) | {"utds": ours})
+    return load(name)
+
+
+def load(id: str) -> Dataset:
+    """The dataset stored under an id such as walker-walk/medium; its columns are read when asked for.
+
+    Datasets that another tool put under Minari's root are imported on the way.
+    """
+    _restore(id)
+    name, folder = ids.find(id)
+    described = read_metadata(folder)
+    if "utds" not in described:
+        from utds.data import importers
+
+        return importers.from_minari(name)
+    path = folder / "data" / layout.FILE
+    try:
+        return _parsed(name, path, described["utds"], described.get("total_steps"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"the metadata of {ids.short(name)} are damaged ({error!r}); make the dataset again") from error
+
+
+def read_metadata(folder: Path) -> dict[str, Any]:
+    """The metadata file of a stored dataset, as it is."""
+    described = files.read_json(folder / "data" / "metadata.json")
+    if not isinstance(described, dict):
+        raise DataError(f"{folder / 'data' / 'metadata.json'} holds no metadata; make the dataset again")
+    return described
+
+
+def listed() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Short id and metadata of every dataset under the root."""
+    for name, folder in ids.stored():
+        yield ids.short(name), read_metadata(folder)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found to be right."""
+
+    digest: str
+    columns: tuple[str, ...]
+    reward_error: float | None  # largest distance of stored rewards from those recomputed; None without physics
+
+
+def verify(id: str, threads: int | None = None) -> Verification:
+    """Check a stored dataset byte by byte, and its rewards against the simulator where physics is stored."""
+    dataset = load(id)
+    name, folder = ids.find(id)
+    described = read_metadata(folder)
+    if "utds" not in described:
+        raise DataError(f"{name} was not written by utds and carries no digest; import it first: utds data import")
+    ours, path = described["utds"], folder / "data" / layout.FILE
+    for column in dataset.columns:
+        if column_digest(dataset, column) != ours["columns"][column].get("sha256"):
+            raise DataError(f"{dataset.name}: column {column} was altered since it was written; restore the dataset")
+    sums = {column: ours["columns"][column]["sha256"] for column in dataset.columns}
+    if content_digest(dataset, sums) != dataset.digest:
+        raise DataError(f"{dataset.name}: the metadata were altered since they were written; restore the dataset")
+    try:
+        runs = layout.located(dataset, path)
+    except (OSError, KeyError, RuntimeError) as error:
+        raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}; restore the dataset") from error
+    if runs != {column: ours["columns"][column]["runs"] for column in dataset.columns}:
+        raise DataError(f"{path}: the columns lie elsewhere than recorded; it was rewritten by another tool")
+    return Verification(dataset.digest, dataset.columns, _reward_error(dataset, threads))
+
+
+def versions() -> dict[str, str]:
+    """The versions of the libraries that data depends on."""
+    return {"utds": __version__} | {library: importlib.metadata.version(library) for library in _LIBRARIES}
+
+
+def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> Dataset:
+    if ours["format"] != FORMAT:
+        raise DataError(f"{name} has format {ours['format']}, this version of utds reads {FORMAT}; update utds")
+    with files.explained(f"read {path}"):
+        size = path.stat().st_size
+    if size != ours["bytes"]:
+        what = "was cut short" if size < ours["bytes"] else "was changed by another tool"
+        raise DataError(f"{path} has {size} bytes instead of {ours['bytes']}: it {what}; restore it or make it again")
+    runs = np.array(ours["lengths"], np.int64).reshape(-1, 2)
+    lengths = np.repeat(runs[:, 0], runs[:, 1])
+    columns = layout.columns(path, ours["columns"])
+    for column, found in columns.items():
+        if found.shape[0] != lengths.sum() + COLUMNS[column].per_episode * len(lengths):
+            raise ValueError(f"{column} has {found.shape[0]} rows")
+    if steps != lengths.sum():
+        raise ValueError(f"total_steps is {steps}")
+    fields = ours["metadata"] | {"id": ids.short(name), "task_names": tuple(ours["metadata"]["task_names"])}
+    return Dataset(columns, lengths, Metadata(**fields), ours["digest"])
+
+
+def _for_minari(dataset: Dataset, metadata: Metadata, name: str, path: Path) -> dict[str, Any]:
+    """What Minari expects in its metadata file. No environment is named: none is needed to read the data."""
+    from gymnasium.spaces import Box
+    from minari.serialization import serialize_space
+
+    described = {
+        "dataset_id": name,
+        "total_episodes": dataset.episodes,
+        "total_steps": dataset.size,
+        "dataset_size": round(path.stat().st_size / 1e6, 1),
+        "data_format": "hdf5",
+        "jpeg_encoding": False,
+        "observation_space": serialize_space(Box(-np.inf, np.inf, (dataset.observation_size,), np.float32)),
+        "action_space": serialize_space(Box(-1, 1, (dataset.action_size,), np.float32)),
+        "minari_version": importlib.metadata.version("minari"),
+        "author": ["utds"],
+        "description": metadata.description or f"{metadata.kind or 'data'} of {metadata.task}",
+    }
+    if metadata.random_return is not None and metadata.expert_return is not None:
+        described |= {"ref_min_score": metadata.random_return, "ref_max_score": metadata.expert_return}
+    return described
+
+
+def _restore(id: str) -> None:
+    """Bring back a dataset whose replacement was killed between its two renames."""
+    folder = ids.folder(id)
+    if not folder.exists():
+        for kept in folder.parent.glob(f".{folder.name}.*.part/replaced"):
+            kept.rename(folder)
+            return
+
+
+def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
+    if "physics" not in dataset or dataset.metadata.domain is None:
+        return None
+    from utds.data import relabel
+
+    worst = 0.0
+    for names, rewards, rows in relabel.physics_passes(dataset, threads):
+        stored = [(dataset.metadata.task, dataset.read("rewards", rows.start, rows.stop))]
+        if "task_rewards" in dataset:
+            kept = dataset.read("task_rewards", rows.start, rows.stop)
+            stored += [(task, kept[:, i]) for i, task in enumerate(dataset.metadata.task_names)]
+        for task, values in stored:
+            if task not in names:
+                continue
+            distance = np.abs(values - rewards[:, names.index(task)])
+            worst = max(worst, float(distance.max()))
+            if worst > TOLERANCE:
+                at = rows.start + int(distance.argmax())
+                raise DataError(
+                    f"{dataset.name}: the reward of {task} at transition {at} is off by {worst:.3g} from what its "
+                    f"physics gives; relabel the dataset"
+                )
+    return worst
