@@ -15,7 +15,7 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -84,11 +84,12 @@ def from_physics(dataset: Dataset, threads: int | None = None) -> tuple[tuple[st
 
     key = {"from": "physics", "data": dataset.digest, "utds": __version__, "mujoco": mujoco.__version__}
 
-    def compute() -> np.ndarray:
-        return np.concatenate([block.astype(np.float32) for _, block, _ in physics_passes(dataset, threads)])
+    def compute() -> dict[str, np.ndarray]:
+        blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset, threads)]
+        return {"values": np.concatenate(blocks)}
 
     names = _task_ids(dataset.metadata.domain)
-    return names, _cached(dataset, key, (dataset.size, len(names)), compute)
+    return names, _cached(dataset, key, (dataset.size, len(names)), compute)["values"]
 
 
 def physics_passes(dataset: Dataset, threads: int | None = None) -> Iterator[tuple[tuple[str, ...], np.ndarray, slice]]:
@@ -126,25 +127,38 @@ def from_function(dataset: Dataset, function: Function) -> np.ndarray:
     return rewards
 
 
+class Prediction(NamedTuple):
+    """What an ensemble says about the rewards of a dataset, and how sure it is."""
+
+    mean: np.ndarray  # [N] float32
+    std: np.ndarray  # [N] float32, over the members: the doubt about each transition
+    correlation: float  # of the mean with the true rewards, on episodes of the main data kept aside
+    error: float  # root mean square on those episodes, in units of reward
+
+
 def learned(dataset: Dataset, main: Dataset, model: LearnedReward) -> np.ndarray:
     """Rewards [N] of an ensemble regressed on `main`: its mean minus `model.penalty` standard deviations."""
+    found = predicted(dataset, main, model)
+    return np.ascontiguousarray(found.mean - model.penalty * found.std)
+
+
+def predicted(dataset: Dataset, main: Dataset, model: LearnedReward) -> Prediction:
+    """Regress an ensemble on `main` and predict the rewards of `dataset`; both are kept beside a stored dataset."""
     if (dataset.observation_size, dataset.action_size) != (main.observation_size, main.action_size):
         raise DataError(
-            f"{dataset.name} and {main.name} have different dimensions; a reward can't be learned across them"
+            f"{dataset.name} and {main.name} have different dimensions; no reward carries over between them"
         )
-    key = {
-        "from": "learned",
-        "data": dataset.digest,
-        "main": main.digest,
-        "model": model.identity(),
-        "utds": __version__,
-    }
+    identity = {"from": "learned", "model": model.identity(), "utds": __version__}
 
-    def compute() -> np.ndarray:
-        return np.stack(model.fit(main).predict(dataset), axis=1)
+    def compute() -> dict[str, np.ndarray]:
+        fitted = model.fit(main)
+        values = np.stack(fitted.predict(dataset), axis=1)
+        return {"values": values, "fit": np.array([fitted.correlation, fitted.error])}
 
-    mean, std = _cached(dataset, key, (dataset.size, 2), compute).T
-    return np.ascontiguousarray(mean - model.penalty * std)
+    kept = _cached(dataset, identity | {"data": dataset.digest, "main": main.digest}, (dataset.size, 2), compute)
+    mean, std = kept["values"].T
+    correlation, error = kept["fit"].tolist()
+    return Prediction(mean, std, correlation, error)
 
 
 def _task_ids(domain: str | None) -> tuple[str, ...]:
@@ -154,23 +168,23 @@ def _task_ids(domain: str | None) -> tuple[str, ...]:
 
 
 def _cached(
-    dataset: Dataset, key: Mapping[str, object], shape: tuple[int, ...], compute: Callable[[], np.ndarray]
-) -> np.ndarray:
-    """What `compute` gives, kept beside a stored dataset under a digest of `key`."""
+    dataset: Dataset, key: Mapping[str, object], shape: tuple[int, ...], compute: Callable[[], dict[str, np.ndarray]]
+) -> dict[str, np.ndarray]:
+    """The arrays that `compute` gives, `values` [shape] among them, kept beside a stored dataset under their `key`."""
     path = _cache_path(dataset, key)
     if path is None:
         return compute()
     try:
         with np.load(path, allow_pickle=False) as kept:  # a zip file: each entry carries its checksum
-            values = kept["values"]
-        if values.shape == shape and values.dtype == np.float32:
-            return values
+            arrays = {name: kept[name] for name in kept.files}
+        if arrays["values"].shape == shape and arrays["values"].dtype == np.float32:
+            return arrays
     except (FileNotFoundError, zipfile.BadZipFile, ValueError, KeyError, EOFError):
         pass  # not there yet, or damaged: computing it again mends both
-    values = compute()
+    arrays = compute()
     with files.atomic(path) as part, open(part, "wb") as file:
-        np.savez(file, values=values)
-    return values
+        np.savez(file, allow_pickle=False, **arrays)
+    return arrays
 
 
 def _cache_path(dataset: Dataset, key: Mapping[str, object]) -> Path | None:
