@@ -46,6 +46,8 @@ def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
         task = shown.add_task(what, total=total, unit=unit, note="")
 
         def advance(steps: float = 1, note: str | None = None) -> None:
-            shown.update(task, advance=steps, **({} if note is None else {"note": note}))
+            shown.advance(task, steps)
+            if note is not None:
+                shown.update(task, note=note)
 
         yield advance

@@ -34,9 +34,6 @@ class Episodes(NamedTuple):
             np.empty((episodes, domain.steps + 1, domain.state_size)),
         )
 
-    def __getitem__(self, rows) -> "Episodes":  # type: ignore[override]
-        return Episodes(*(column[rows] for column in tuple(self)))
-
 
 def returns(domain: Domain, act: Act, episodes: int, seed: int, threads: int | None = None) -> Array:
     """The returns `[episodes, tasks]` of a policy from the domain's own start states; nothing else is kept.

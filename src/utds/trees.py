@@ -18,7 +18,7 @@ T = TypeVar("T")
 def save(path: str | os.PathLike[str], tree: Any, meta: dict[str, Any] | None = None) -> None:
     """Write the arrays of `tree`, each under its path in the tree, and `meta` as JSON. Atomic."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    arrays = {_name(where): np.ascontiguousarray(leaf) for where, leaf in leaves}
+    arrays = {_name(where): np.require(leaf, requirements="C") for where, leaf in leaves}
     with files.atomic(path) as part:
         safetensors.numpy.save_file(arrays, part, metadata={"utds": json.dumps(meta or {}, allow_nan=False)})
 
@@ -44,7 +44,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
     with files.explained(f"read {path}"):
         try:
             with safetensors.safe_open(path, framework="numpy") as file:
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118: no mapping
+                arrays = {name: file.get_tensor(name) for name in file.keys()}
                 meta = json.loads((file.metadata() or {}).get("utds", "{}"))
         except (safetensors.SafetensorError, json.JSONDecodeError) as error:
             raise DataError(f"{path} is no readable safetensors file ({error}); it was cut short or altered") from None

@@ -2,7 +2,7 @@
 
 `get("walker")` gives a `Domain`, `task("walker-walk")` a domain and one of its tasks. A domain of one's own is one file
 that ends in `utds.domains.register(DOMAIN)`; the environment variable `UTDS_DOMAINS` names such files for the command
-line (several are separated as in `PATH`).
+line (several are separated as in `PATH`). Importing this package registers every task with Gymnasium.
 """
 
 import functools
@@ -10,7 +10,7 @@ import importlib.util
 import os
 from pathlib import Path
 
-from utds.domains import jaco, pointmass, quadruped, walker
+from utds.domains import gym, jaco, pointmass, quadruped, walker
 from utds.domains.base import Domain, Features, Task, add_sensor
 from utds.errors import DomainError
 
@@ -29,8 +29,6 @@ def register(domain: Domain) -> Domain:
             f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'"
         )
     _DOMAINS[domain.name] = domain
-    from utds.domains import gym
-
     gym.register_domain(domain)
     return domain
 
@@ -72,3 +70,7 @@ def task(task_id: str) -> tuple[Domain, Task]:
         )
     domain = get(name)
     return domain, domain.task(rest)
+
+
+for _domain in _DOMAINS.values():
+    gym.register_domain(_domain)

@@ -59,7 +59,7 @@ def _slices(model: mujoco.MjModel) -> dict[str, tuple[str, slice]]:
 
 @dataclass(frozen=True)
 class Task:
-    """One reward on a domain. `reward(features, actions [n, A]) -> [n]` belongs to the state *reached* by the actions."""
+    """One reward on a domain: `reward(features, actions [n, A]) -> [n]`, of the state *reached* by the actions."""
 
     name: str
     reward: Callable[[Features, Array], Array]
@@ -133,7 +133,7 @@ class Domain:
         return np.stack([task.reward(features, actions) for task in self.tasks], axis=1)
 
     def rewards(self, physics: Array, actions: Array, threads: int | None = None) -> Array:
-        """The rewards `[M, tasks]` of states reached (`physics [M, state_size]`) by actions `[M, A]`, in one threaded pass."""
+        """The rewards `[M, tasks]` of states *reached*, `[M, state_size]`, by actions `[M, A]`: one threaded pass."""
         from utds.domains.kinematics import features_of
 
         actions = np.asarray(actions, np.float64)

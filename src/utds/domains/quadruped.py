@@ -35,7 +35,7 @@ def start() -> Start:
 
 
 def observe(f: Features) -> Array:
-    """Egocentric state 44 (16 hinges, their velocities, 12 activations), torso velocity 3, upright 1, IMU 6, toes 24."""
+    """Egocentric 44 (16 hinges, their velocities, 12 activations), torso velocity 3, upright 1, IMU 6, toes 24."""
     hinges = [f["qpos"][:, 7:], f["qvel"][:, 6:], f["act"]]  # all but the free joint of the torso
     torso = [f["velocimeter"], f["torso_z"][:, 2:], f["imu_accel"], f["imu_gyro"]]
     toes = np.concatenate([f[f"{kind}_toe_{toe}"] for kind in ("force", "torque") for toe in TOES], axis=1)
@@ -65,10 +65,10 @@ def roll_fast(f: Features, _: Array) -> Array:
 DOMAIN = Domain(
     name="quadruped",
     tasks=(
-        Task("jump", jump, reference=888),
-        Task("roll-fast", roll_fast),
-        Task("walk", functools.partial(move, speed=0.5), reference=866),
-        Task("run", functools.partial(move, speed=5), reference=888),
+        Task("jump", jump, reference=888, random=199),
+        Task("roll-fast", roll_fast, random=149),
+        Task("walk", functools.partial(move, speed=0.5), reference=866, random=132),
+        Task("run", functools.partial(move, speed=5), reference=888, random=133),
     ),
     steps=1000,
     control_timestep=0.02,

@@ -9,13 +9,14 @@ so observations and physics are bit-identical. MuJoCo frees the interpreter whil
 """
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
 import numpy as np
 from numpy.typing import ArrayLike
 
-from utds import domains
+import utds.domains as registry
 from utds.domains.base import Array, Domain, Features
 from utds.errors import SimulationError
 
@@ -31,7 +32,7 @@ class Simulator:
     """
 
     def __init__(self, domain: Domain | str, n: int = 1, threads: int | None = None) -> None:
-        self.domain = domains.get(domain) if isinstance(domain, str) else domain
+        self.domain = registry.get(domain) if isinstance(domain, str) else domain
         if n < 1:
             raise SimulationError(f"a simulator needs at least one copy, got n={n}")
         self.n = n
@@ -44,8 +45,6 @@ class Simulator:
         self._states = np.empty((n, self.domain.state_size))
         self._controls = np.empty((n, self._model.nu))
         self._ready = False
-        bounds = np.linspace(0, n, self.threads + 1).astype(int)
-        self._chunks = [range(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
 
     def reset(self, seed: int, spread: bool = False) -> Array:
@@ -55,7 +54,7 @@ class Simulator:
         return self.set_physics(np.stack([self.domain.start_state(int(seed), i, spread) for i in range(self.n)]))
 
     def set_physics(self, states: ArrayLike) -> Array:
-        """Start every copy from a state (qpos, qvel, act) `[n, state_size]`, as dm_control's reset does; observations."""
+        """Start every copy from its state (qpos, qvel, act) in `[n, state_size]`, as dm_control's reset does."""
         states = self._checked(states, "states", self.domain.state_size)
         self._in_threads(self._restart, states)
         self._check_physics()
@@ -92,7 +91,7 @@ class Simulator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _advance(self, copies: range, controls: Array) -> None:
+    def _advance(self, copies: Iterator[int], controls: Array) -> None:
         model, more = self._model, self.domain.substeps - 1
         for i in copies:
             data = self._data[i]
@@ -103,7 +102,7 @@ class Simulator:
             mujoco.mj_step1(model, data)
             self._collect(i)
 
-    def _restart(self, copies: range, states: Array) -> None:
+    def _restart(self, copies: Iterator[int], states: Array) -> None:
         model = self.domain.idle_model
         for i in copies:
             mujoco.mj_resetData(model, self._data[i])
@@ -115,11 +114,11 @@ class Simulator:
         mujoco.mj_getState(self._model, self._data[i], self._states[i], _PHYSICS)
         self._sensors[i] = self._read[i]
 
-    def _in_threads(self, work, values: Array) -> None:
-        """Run `work(copies, values)` on every chunk of copies, the last one in this thread."""
-        *others, last = self._chunks
-        futures = [self._pool.submit(work, chunk, values) for chunk in others] if self._pool else []
-        work(last, values)
+    def _in_threads(self, work: Callable[[Iterator[int], Array], None], values: Array) -> None:
+        """Run `work(copies, values)` in every thread, this one included; each takes the next copy when it is free."""
+        copies = iter(range(self.n))  # shared: taking the next one is atomic
+        futures = [self._pool.submit(work, copies, values) for _ in range(self.threads - 1)] if self._pool else []
+        work(copies, values)
         for future in futures:
             future.result()
 

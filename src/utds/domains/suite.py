@@ -1,7 +1,10 @@
-"""The two things taken from dm_control when a domain is built on one of its models: model files and its own modules."""
+"""What a domain built on one of dm_control's models takes from it: model files and modules, without their noise."""
 
+import contextlib
 import importlib
+import logging
 import warnings
+from collections.abc import Iterator
 from types import ModuleType
 
 
@@ -10,6 +13,18 @@ def quiet_import(module: str) -> ModuleType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return importlib.import_module(module)
+
+
+@contextlib.contextmanager
+def quiet_search() -> Iterator[None]:
+    """Silence dm_control's log while it looks for a start state: an attempt that fails is drawn again."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def model_files(name: str) -> tuple[str, dict[str, bytes]]:

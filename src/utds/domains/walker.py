@@ -61,10 +61,10 @@ def flip(f: Features, actions: Array) -> Array:
 DOMAIN = Domain(
     name="walker",
     tasks=(
-        Task("stand", stand, reference=984),
-        Task("walk", functools.partial(move, speed=1), reference=971),
-        Task("run", functools.partial(move, speed=8), reference=796),
-        Task("flip", flip, reference=799),
+        Task("stand", stand, reference=984, random=129),
+        Task("walk", functools.partial(move, speed=1), reference=971, random=32),
+        Task("run", functools.partial(move, speed=8), reference=796, random=23),
+        Task("flip", flip, reference=799, random=50),
     ),
     steps=1000,
     control_timestep=0.025,

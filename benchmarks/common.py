@@ -1,0 +1,26 @@
+"""What every benchmark shares: timing side by side, and one table."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+
+def fastest(works: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
+    """The least time in seconds of each piece of work, run in turn, so that a busy machine slows all alike."""
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(repeats):
+        for name, work in works.items():
+            start = time.perf_counter()
+            work()
+            times[name].append(time.perf_counter() - start)
+    return {name: min(found) for name, found in times.items()}
+
+
+def table(title: str, rows: Sequence[dict[str, object]]) -> None:
+    """Print rows as a table; the keys of the first are the header."""
+    shown = Table(*rows[0], title=title)
+    for row in rows:
+        shown.add_row(*(f"{v:.3g}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console(width=110).print(shown)

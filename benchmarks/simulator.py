@@ -1,0 +1,86 @@
+"""Control steps a second of ten copies in threads, over dm_control's own loop and over bare MuJoCo on all cores."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import mujoco
+import numpy as np
+from common import fastest, table
+
+from utds import domains
+from utds.domains.simulator import Simulator
+from utds.domains.suite import quiet_import
+
+COPIES = 10
+STEPS = {"walker": 100, "quadruped": 100, "jaco": 25, "pointmass": 200}  # of each copy
+OVER_DM_CONTROL = {"walker": 3, "quadruped": 3, "jaco": 3, "pointmass": 5}  # required
+OF_BARE = {"walker": "70 %", "quadruped": "70 %", "jaco": "–", "pointmass": "–"}
+
+
+def dm_control_loop(name: str, actions: np.ndarray):
+    """One environment of dm_control stepped through all actions, as its users write it."""
+    if name == "jaco":
+        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
+    elif name == "pointmass":
+        env = quiet_import("dm_control.suite").load("point_mass", "easy", task_kwargs={"random": 0})
+    else:
+        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
+    centre, half = domains.get(name).action_range
+    controls = centre + half * actions.reshape(-1, actions.shape[-1])
+    env.reset()
+
+    def run() -> None:
+        for control in controls:
+            if env.step(control).last():
+                env.reset()
+
+    return run
+
+
+def bare(name: str, actions: np.ndarray):
+    """The same number of physics steps with nothing around them: a thread a core, each with its own data."""
+    domain, threads = domains.get(name), os.cpu_count() or 1
+    centre, half = domain.action_range
+    data = [mujoco.MjData(domain.model) for _ in range(COPIES)]
+    for i, d in enumerate(data):
+        mujoco.mj_setState(domain.model, d, domain.start_state(0, i), mujoco.mjtState.mjSTATE_PHYSICS)
+    pool = ThreadPoolExecutor(threads)
+
+    def work(thread: int) -> None:
+        for step in actions:
+            for i in range(thread, COPIES, threads):
+                data[i].ctrl[:] = centre + half * step[i]
+                mujoco.mj_step(domain.model, data[i], domain.substeps)
+
+    return lambda: list(pool.map(work, range(threads)))
+
+
+def batched(name: str, actions: np.ndarray):
+    simulator = Simulator(name, COPIES)
+    simulator.reset(0)
+    return lambda: [simulator.step(step) for step in actions]
+
+
+def main() -> None:
+    rows = []
+    for name in domains.names():
+        actions = np.random.default_rng(0).uniform(-1, 1, (STEPS[name], COPIES, domains.get(name).action_size))
+        works = {"ours": batched, "dm_control": dm_control_loop, "bare": bare}
+        times = fastest({key: make(name, actions) for key, make in works.items()})
+        steps = STEPS[name] * COPIES
+        rows.append(
+            {
+                "domain": name,
+                "steps/s": round(steps / times["ours"]),
+                "dm_control": round(steps / times["dm_control"]),
+                "over dm_control": f"{times['dm_control'] / times['ours']:.1f}×",
+                "required": f"{OVER_DM_CONTROL[name]}×",
+                "of bare mj_step": f"{times['bare'] / times['ours']:.0%}",
+                "required ": OF_BARE[name],
+            }
+        )
+    table(f"simulator: {COPIES} copies on {os.cpu_count()} cores", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m utds` is `utds`."""
+
+from utds.cli import main
+
+main()

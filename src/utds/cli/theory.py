@@ -1,0 +1,25 @@
+"""`utds theory`."""
+
+from pathlib import Path
+
+
+def theory(
+    out: Path,  # folder for index.html and the figures (SVG)
+    seed: int = 0,  # seed of every random problem and dataset
+    size: float = 1.0,  # multiplies the number of datasets and problems; 1 takes under a minute
+) -> None:
+    """Show the linear-MDP theory numerically and write one page of figures with what each shows.
+
+    Example: utds theory --out out/theory
+    """
+    from utds import progress
+    from utds.linear import page
+
+    with progress.bar("theory", total=len(page.STATEMENTS), unit="statements") as advance:
+        reports = page.write(out, seed, size, advance)
+    required = [fact for report in reports for fact in report.facts if fact.holds is not None]
+    for fact in required:
+        print(f"{'✓' if fact.holds else '✗'} {fact.what}: {fact.value} (required {fact.required})")
+    print(
+        f"{sum(bool(fact.holds) for fact in required)} of {len(required)} requirements hold; see {out / 'index.html'}"
+    )

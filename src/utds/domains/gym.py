@@ -1,0 +1,124 @@
+"""Every task as a Gymnasium environment: `gymnasium.make("utds/WalkerWalk-v0")`, or `make_vec` for many at once.
+
+Observations are float32 in dm_control's own order, actions lie in [-1, 1] and are clipped to it. The time limit is a
+truncation; nothing ever terminates.
+"""
+
+from functools import partial
+from typing import Any, ClassVar
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+
+import utds.domains as registry
+from utds.domains.base import Domain, Task
+from utds.domains.render import Camera
+from utds.domains.simulator import Simulator
+from utds.errors import ConfigError
+
+SIZE = 480  # pixels, both ways
+
+
+def env_id(domain: Domain, task: Task) -> str:
+    """walker, walk -> utds/WalkerWalk-v0; jaco, reach-top-left -> utds/JacoReachTopLeft-v0."""
+    words = f"{domain.name}-{task.name}".replace("_", "-").split("-")
+    return f"utds/{''.join(word.capitalize() for word in words)}-v0"
+
+
+def register_domain(domain: Domain) -> None:
+    """Register all tasks of a domain."""
+    for task in domain.tasks:
+        if env_id(domain, task) in gymnasium.registry:
+            continue
+        gymnasium.register(
+            env_id(domain, task),
+            entry_point=partial(TaskEnv, domain.name, task.name),
+            vector_entry_point=partial(VectorTaskEnv, domain.name, task.name),
+            max_episode_steps=None,  # the environment truncates by itself, the vector one too
+        )
+
+
+def _spaces(domain: Domain) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
+    return (
+        gymnasium.spaces.Box(-np.inf, np.inf, (domain.observation_size,), np.float32),
+        gymnasium.spaces.Box(-1.0, 1.0, (domain.action_size,), np.float32),
+    )
+
+
+class TaskEnv(gymnasium.Env):
+    """One task. `info["rewards"]` holds the rewards of all tasks of the domain, `info["physics"]` the state."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 50}
+
+    def __init__(self, domain: str, task: str, render_mode: str | None = None) -> None:
+        if render_mode not in (None, "rgb_array"):
+            raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        self.render_mode = render_mode
+        self._domain = registry.get(domain)
+        self._task = self._domain.tasks.index(self._domain.task(task))
+        self.observation_space, self.action_space = _spaces(self._domain)
+        self.metadata = {**type(self).metadata, "render_fps": round(1 / self._domain.control_timestep)}
+        self._simulator = Simulator(self._domain, 1)
+        self._camera = Camera(self._domain, SIZE, SIZE) if render_mode else None
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        super().reset(seed=seed)
+        # Gymnasium's generator gives the start state's seed, so a seeded reset and those after it are reproducible.
+        observation = self._simulator.reset(int(self.np_random.integers(2**31)))
+        self._steps = 0
+        return observation[0].astype(np.float32), {"physics": self._simulator.physics()[0]}
+
+    def step(self, action):
+        observation, rewards = self._simulator.step(np.asarray(action)[None])
+        self._steps += 1
+        info = {"rewards": rewards[0], "physics": self._simulator.physics()[0]}
+        truncated = self._steps >= self._domain.steps
+        return observation[0].astype(np.float32), float(rewards[0, self._task]), False, truncated, info
+
+    def render(self):
+        if self._camera is None:
+            raise ConfigError('to render, make the environment with render_mode="rgb_array"')
+        return self._camera.picture(self._simulator.physics()[0])
+
+    def close(self) -> None:
+        self._simulator.close()
+        if self._camera is not None:
+            self._camera.close()
+
+
+class VectorTaskEnv(gymnasium.vector.VectorEnv):
+    """Many copies of one task on the batched simulator. All reach the time limit together, and are reset in the next step."""
+
+    def __init__(self, domain: str, task: str, num_envs: int = 1) -> None:
+        self._domain = registry.get(domain)
+        self._task = self._domain.tasks.index(self._domain.task(task))
+        self.num_envs = num_envs
+        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.single_observation_space, self.single_action_space = _spaces(self._domain)
+        self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
+        self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
+        self._simulator = Simulator(self._domain, num_envs)
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None):
+        if seed is not None or self._np_random is None:
+            self._np_random, self._np_random_seed = gymnasium.utils.seeding.np_random(seed)
+        observations = self._simulator.reset(int(self.np_random.integers(2**31)))
+        self._steps = 0
+        return observations.astype(np.float32), {"physics": self._simulator.physics()}
+
+    def step(self, actions):
+        none = np.zeros(self.num_envs, bool)
+        if self._steps >= self._domain.steps:  # Gymnasium's next-step autoreset: this action is not used
+            observations, info = self.reset()
+            return observations, np.zeros(self.num_envs), none, none, info
+        observations, rewards = self._simulator.step(actions)
+        self._steps += 1
+        truncated = none | (self._steps >= self._domain.steps)
+        info = {"rewards": rewards, "physics": self._simulator.physics()}
+        return observations.astype(np.float32), rewards[:, self._task], none, truncated, info
+
+    def close_extras(self, **_: Any) -> None:
+        self._simulator.close()

@@ -1,0 +1,281 @@
+"""Training: bursts of updates in one compiled loop, several seeds, checkpoints that a kill can't hurt.
+
+A *lane* is one seed's state with its running totals of metrics. Step t of a lane draws all its randomness from its seed
+and t, so where bursts, checkpoints and interruptions fall changes nothing: not a bit of the parameters or the logs.
+
+Seeds run side by side under `vmap` on an accelerator. On a CPU they take turns in one executable: each is bit-identical
+to the same seed trained alone, and a batch of one seed already fills the cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from utds import algorithms, checkpoints, progress, runs
+from utds.algorithms import Algorithm, Policy, Spec
+from utds.data.pool import Info, Pool
+from utds.errors import ConfigError, TrainingError
+from utds.runs import Run
+
+BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
+
+Act = Callable[[NDArray[np.floating]], NDArray[np.float32]]  # observations [B, O] -> actions [B, A]
+Evaluate = Callable[[Act], Mapping[str, float]]  # such as {"return": 812.0, "standard_error": 9.1}
+
+
+class Lane(NamedTuple):
+    """One seed under way."""
+
+    state: Any
+    totals: dict[str, Array]  # metrics since the last logged row: sums, or the largest of those named `…_max`
+    steps: Array  # in the totals
+
+
+def train(
+    pool: Pool,
+    algorithm: Algorithm,
+    *,
+    seeds: int | Sequence[int] = 1,  # how many (0, 1, …), or which
+    steps: int = 1_000_000,  # gradient steps a seed
+    out: str | os.PathLike[str] | None = None,  # run directory; by default runs/<task>-<algorithm>
+    evaluate: Evaluate | None = None,  # called with every seed's policy each `eval_every` steps and at the end
+    eval_every: int = 10_000,
+    log_every: int = 1_000,  # steps a row of metrics.csv
+    checkpoint_every: int = 10_000,
+    resume: bool = False,  # go on with the run in `out`, if there is one
+    divergence: float = 100.0,  # stop when |Q| exceeds this multiple of the largest possible return
+    vmap: bool | None = None,  # seeds under vmap, or taking turns; by default vmap where there is an accelerator
+) -> Run:
+    """Train every seed for `steps` steps and return the run.
+
+    SIGINT and SIGTERM write a checkpoint before they take effect. A NaN or a diverging Q raises `TrainingError` and
+    leaves the last good checkpoint in place.
+    """
+    seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    _check_options(seeds, steps, eval_every, log_every, checkpoint_every)
+    config: dict[str, Any] = {
+        "algorithm": algorithms.to_config(algorithm),
+        "task": pool.info.task,
+        "domain": pool.info.domain,
+        "sources": _sources(pool),
+        "rewards": pool.info.rewards,
+        "sampling": pool.info.sampling,
+        "observation_size": pool.observation_size,
+        "action_size": pool.action_size,
+        "seeds": list(seeds),
+        "steps": steps,
+        "eval_every": eval_every,
+        "log_every": log_every,
+        "checkpoint_every": checkpoint_every,
+        "divergence": divergence,
+    }
+    out = out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}"
+    run = Run.claim(out, config, resume)
+    if not run.finished:
+        vmap = jax.default_backend() != "cpu" if vmap is None else vmap
+        _Trainer(run, pool, seeds, vmap, evaluate).train()
+    return run
+
+
+class _Trainer:
+    """The loop over bursts, and what happens between them."""
+
+    def __init__(self, run: Run, pool: Pool, seeds: tuple[int, ...], vmap: bool, evaluate: Evaluate | None) -> None:
+        self.run, self.algorithm, self.seeds = run, run.algorithm, seeds
+        self.pool = _anonymous(pool)
+        self.evaluate = evaluate
+        self.advance = _advance_together if vmap else _advance_in_turn
+        self.keys = tuple(jax.random.split(jax.random.key(seed)) for seed in seeds)  # [init, steps] each
+        spec = Spec.of(pool)
+        reward = max(abs(spec.reward_min), abs(spec.reward_max), 1.0)
+        self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
+        self.spec, self.note = spec, ""
+
+    def train(self) -> None:
+        config, begun = self.run.config, time.monotonic()
+        lanes, step = self._begin()
+        self.run.forget_after(step)
+        title = f"training {config['algorithm']['name']} on {config['task']}"
+        with _signals() as pending, progress.bar(title, config["steps"]) as bar:
+            bar(step)
+            burst = 1
+            while step < config["steps"]:
+                size = min(burst, self._next_stop(step) - step)
+                started = time.monotonic()
+                lanes = self.advance(self.algorithm, lanes, self.pool, self.keys, size)
+                self._guard(lanes, step + size)
+                burst = max(1, round(size * BURST_SECONDS / (time.monotonic() - started)))
+                step += size
+                lanes = self._between(lanes, step, interrupted=bool(pending))
+                bar(size, note=self.note)
+                if pending:
+                    _deliver(pending[0])
+        self.run.finish(step, time.monotonic() - begun)
+
+    def _begin(self) -> tuple[tuple[Lane, ...], int]:
+        """Lanes as saved, or fresh ones."""
+        fresh = jax.jit(partial(_fresh, self.algorithm, self.spec))
+        like = tuple(jax.eval_shape(fresh, init, self.pool) for init, _ in self.keys)
+        saved = checkpoints.load(self.run.path, like, self.seeds)
+        if saved:
+            return jax.tree.map(jnp.array, saved[0]), saved[1]
+        return tuple(fresh(init, self.pool) for init, _ in self.keys), 0
+
+    def _next_stop(self, step: int) -> int:
+        """The next step at which something is to be written."""
+        every = [self.run.config[name] for name in ("log_every", "eval_every", "checkpoint_every")]
+        return min(self.run.config["steps"], *((step // n + 1) * n for n in every))
+
+    def _between(self, lanes: tuple[Lane, ...], step: int, interrupted: bool) -> tuple[Lane, ...]:
+        """Log, evaluate and save, in this order: a checkpoint never claims a row that isn't there."""
+        config = self.run.config
+        last = step == config["steps"]
+        if step % config["log_every"] == 0 or last:
+            self.run.log("metrics.csv", [{"step": step, "seed": s} | _row(x) for s, x in self._each(lanes)])
+            lanes = tuple(_cleared(lane) for lane in lanes)
+        if self.evaluate and (step % config["eval_every"] == 0 or last):
+            self._evaluate(lanes, step)
+        if step % config["checkpoint_every"] == 0 or last or interrupted:
+            for seed, lane in self._each(lanes):
+                self.run.save_policy(seed, Policy.of(lane.state), step)
+            checkpoints.save(self.run.path, lanes, step, self.seeds)
+        return lanes
+
+    def _evaluate(self, lanes: tuple[Lane, ...], step: int) -> None:
+        assert self.evaluate is not None
+        rows: list[dict[str, Any]] = []
+        for seed, lane in self._each(lanes):
+            scores = self.evaluate(partial(runs.act, self.algorithm, Policy.of(lane.state)))
+            rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
+        self.run.log("evaluations.csv", rows)
+        if "return" in rows[0]:
+            self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
+
+    def _guard(self, lanes: tuple[Lane, ...], step: int) -> None:
+        """Stop before a broken state reaches the disk."""
+        for seed, lane in self._each(lanes):
+            for name, value in jax.device_get(lane.totals).items():
+                if not np.isfinite(value) or (name == "q_abs_max" and value > self.limit):
+                    what = f"|Q| reached {value:.3g}" if name == "q_abs_max" else f"{name} became {value}"
+                    raise TrainingError(
+                        f"{what} by step {step} (seed {seed}) in {self.run.path}; the last good checkpoint is kept: "
+                        "lower the learning rates, or give a floor (floor, ood_floor) where the algorithm has one"
+                    )
+
+    def _each(self, lanes: tuple[Lane, ...]) -> Iterator[tuple[int, Lane]]:
+        return zip(self.seeds, lanes, strict=True)
+
+
+def _fresh(algorithm: Algorithm, spec: Spec, key: Array, pool: Pool) -> Lane:
+    """A lane at step 0; `pool` only tells which metrics there will be."""
+    state = algorithm.init(key, spec)
+    shapes = jax.eval_shape(lambda: _step(algorithm, state, pool, key)[1])
+    return Lane(state, {k: jnp.zeros(v.shape, v.dtype) for k, v in shapes.items()}, jnp.zeros((), jnp.int32))
+
+
+def _step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, dict[str, Array]]:
+    """One gradient step on a fresh batch; its randomness is the seed's key and the step's number."""
+    draw, update = jax.random.split(jax.random.fold_in(key, state.step))
+    return algorithm.update(state, algorithm.draw(state, pool, draw), update)
+
+
+def _advance(algorithm: Algorithm, lane: Lane, pool: Pool, key: Array, steps: Array) -> Lane:
+    """`steps` steps of a lane. Their number is no constant, so one compilation serves every burst."""
+
+    def body(_: int, lane: Lane) -> Lane:
+        state, metrics = _step(algorithm, lane.state, pool, key)
+        totals = {
+            k: jnp.maximum(lane.totals[k], v) if k.endswith("_max") else lane.totals[k] + v for k, v in metrics.items()
+        }
+        return Lane(state, totals, lane.steps + 1)
+
+    return jax.lax.fori_loop(0, steps, body, lane)
+
+
+_advance_one = jax.jit(_advance, static_argnums=0, donate_argnums=1)
+
+
+def _advance_in_turn(
+    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int
+) -> tuple[Lane, ...]:
+    return tuple(_advance_one(algorithm, lane, pool, key[1], steps) for lane, key in zip(lanes, keys, strict=True))
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=1)
+def _advance_together(
+    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: Array
+) -> tuple[Lane, ...]:
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *lanes)
+    step_keys = jnp.stack([key[1] for key in keys])
+    stacked = jax.vmap(partial(_advance, algorithm), in_axes=(0, None, 0, None))(stacked, pool, step_keys, steps)
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(lanes)))
+
+
+def _row(lane: Lane) -> dict[str, float]:
+    """A lane's totals as a row of metrics, in a fixed order."""
+    totals, steps = jax.device_get((lane.totals, lane.steps))
+    return {k: float(totals[k] if k.endswith("_max") else totals[k] / steps) for k in sorted(totals)}
+
+
+def _cleared(lane: Lane) -> Lane:
+    return lane._replace(totals=jax.tree.map(jnp.zeros_like, lane.totals), steps=jnp.zeros_like(lane.steps))
+
+
+def _anonymous(pool: Pool) -> Pool:
+    """The pool without its name tags, which are static under jit: pools of one shape then share one compilation."""
+    info = Info(task="", domain=None, ids=(), digests=(), sizes=pool.info.sizes, sampling=pool.info.sampling)
+    return replace(pool, info=info)
+
+
+def _sources(pool: Pool) -> list[dict[str, Any]]:
+    info = pool.info
+    rows = zip(info.ids, info.digests, info.sizes, strict=True)
+    return [{"id": name, "digest": digest, "transitions": size} for name, digest, size in rows]
+
+
+def _check_options(seeds: tuple[int, ...], *counts: int) -> None:
+    names = ("steps", "eval_every", "log_every", "checkpoint_every")
+    for name, value in zip(names, counts, strict=True):
+        if value < 1:
+            raise ConfigError(f"{name}={value} must be at least 1")
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"seeds={list(seeds)} must be one or more different numbers, none negative")
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """The signals that ask to stop, in the order in which they came; only a main thread can catch them."""
+    pending: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pending
+        return
+    before = {
+        number: signal.signal(number, lambda n, _: pending.append(n)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield pending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _deliver(number: int) -> None:
+    """What the signal would have done at once."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)

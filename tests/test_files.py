@@ -1,0 +1,79 @@
+"""Atomic writing, and pytrees on disk."""
+
+import json
+import os
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from utds import files, trees
+from utds.errors import DataError
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def test_a_failure_leaves_the_old_file_and_no_trace(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    with pytest.raises(RuntimeError), files.atomic(path) as part:
+        part.write_text("new")
+        raise RuntimeError
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["a.txt"]
+
+
+def test_a_folder_takes_the_place_of_a_folder(tmp_path):
+    for text in ("one", "two"):
+        with files.atomic(tmp_path / "d") as part:
+            part.mkdir()
+            (part / "x").write_text(text)
+    assert (tmp_path / "d" / "x").read_text() == "two" and os.listdir(tmp_path) == ["d"]
+
+
+def test_json_errors_are_one_line(tmp_path):
+    with pytest.raises(DataError, match="No such file"):
+        files.read_json(tmp_path / "none.json")
+    (tmp_path / "cut.json").write_text('{"a": 1')
+    with pytest.raises(DataError, match="no valid JSON .line 1"):
+        files.read_json(tmp_path / "cut.json")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        files.write_json(tmp_path / "nan.json", float("nan"))
+    assert os.listdir(tmp_path) == ["cut.json"]
+
+
+def test_trees_round_trip(tmp_path):
+    tree = {"a": Pair(jnp.arange(6.0).reshape(2, 3), (jnp.int32(3), None)), "b": np.float16(0.5)}
+    trees.save(tmp_path / "t.safetensors", tree, {"note": "§"})
+    found, meta = trees.load(tmp_path / "t.safetensors", tree)
+    assert meta == {"note": "§"} and isinstance(found["a"], Pair) and found["a"].right[1] is None
+    np.testing.assert_array_equal(found["a"].left, tree["a"].left)
+    assert found["a"].right[0] == 3 and found["b"] == np.float16(0.5)
+
+
+def test_trees_say_what_does_not_fit(tmp_path):
+    path = tmp_path / "t.safetensors"
+    trees.save(path, {"a": np.zeros(3, np.float32)})
+    assert trees.load(path, {"a": np.zeros(3, np.float16)})[0]["a"].dtype == np.float16
+    with pytest.raises(DataError, match="lacks the array b"):
+        trees.load(path, {"a": np.zeros(3), "b": np.zeros(1)})
+    with pytest.raises(DataError, match=r"shape \(3,\), expected \(4,\)"):
+        trees.load(path, {"a": np.zeros(4)})
+    with pytest.raises(DataError, match="holds float32, expected int32"):
+        trees.load(path, {"a": np.zeros(3, np.int32)})
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(DataError, match="cut short or altered"):
+        trees.load(path, {"a": np.zeros(3, np.float32)})
+    with pytest.raises(DataError, match="No such file"):
+        trees.read(tmp_path / "none")
+
+
+def test_safetensors_files_are_plain(tmp_path):
+    """Eight bytes of length, JSON, numbers: nothing in them can run."""
+    trees.save(tmp_path / "t.safetensors", {"a": np.float32([1, 2])})
+    raw = (tmp_path / "t.safetensors").read_bytes()
+    header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+    assert header["a"]["dtype"] == "F32" and np.frombuffer(raw[-8:], np.float32).tolist() == [1, 2]
