@@ -7,7 +7,8 @@ An algorithm is a frozen dataclass: its fields are its hyper-parameters, its met
     state, metrics = algo.update(state, batch, key)     # one gradient step
     actions = algo.act(state, observations)             # [B, O] -> [B, A], deterministic
 
-Metrics are scalars. Over many steps they are averaged, except those named `…_max`, of which the largest counts.
+A state has a counter `step`, an `actor`, the normalisation `normal` and, where there are critics, `critic`. Metrics are
+scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts.
 """
 
 from __future__ import annotations
@@ -74,6 +75,18 @@ class Normal(NamedTuple):
     def batch(self, batch: Batch) -> Batch:
         """The batch with both observations normalised."""
         return batch._replace(observations=self(batch.observations), next_observations=self(batch.next_observations))
+
+
+class Policy(NamedTuple):
+    """The part of a state that acts, and the critics that judge it; an algorithm's `act` takes it for a state."""
+
+    normal: Normal
+    actor: Any
+    critic: Any  # [E, …]; None where there are no critics
+
+    @staticmethod
+    def of(state: Any) -> Policy:
+        return Policy(state.normal, state.actor, getattr(state, "critic", None))
 
 
 class Algorithm(Protocol):

@@ -1,0 +1,35 @@
+"""TD3+BC (Fujimoto and Gu, 2021): TD3 whose policy is also drawn to the data's actions.
+
+policy  max_π mean λ·Q_1(s, π(s)) − |π(s) − a|²,   λ = α / mean |Q_1(s, π(s))|
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from utds.algorithms.base import Metrics
+from utds.algorithms.networks import MLP, deterministic, q_values
+from utds.algorithms.td3 import TD3, State
+
+if TYPE_CHECKING:
+    from utds.data.pool import Batch
+
+
+@dataclass(frozen=True)
+class TD3BC(TD3):
+    greed: float = 2.5  # α, weight of the critic against the cloning term
+
+    def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
+        """−λ·mean Q_1(s, π(s)) + mean |π(s) − a|²; λ carries no gradient."""
+        actions = deterministic(actor, batch.observations)
+        first = jax.tree.map(lambda x: x[:1], state.critic)
+        q = q_values(first, batch.observations, actions)
+        scale = self.greed / jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-6)
+        cloning_loss = jnp.mean((actions - batch.actions) ** 2)
+        loss = cloning_loss - scale * jnp.mean(q)
+        return loss, {"actor_loss": loss, "cloning_loss": cloning_loss}
