@@ -78,7 +78,8 @@ def in_wall(x: float, y: float) -> bool:
 
 
 def reach(f: Features, actions: Array, target: tuple[float, float]) -> Array:
-    near = tol(np.linalg.norm(f["qpos"] - np.array(target), axis=1), high=RADIUS, margin=MARGIN)
+    x, y = f["qpos"].T
+    near = tol(np.hypot(x - target[0], y - target[1]), high=RADIUS, margin=MARGIN)
     gentle = tol(actions, margin=1, value_at_margin=0, sigmoid="quadratic").mean(axis=1)
     return near * (4 + gentle) / 5
 

@@ -19,17 +19,12 @@ def tol(
     sigmoid: Sigmoid = "gaussian",
 ) -> Array:
     """1 inside [low, high], falling outside to `value_at_margin` at a distance of `margin`; 0 at once if it is 0."""
-    outside = np.where(x < low, low - x, x - high)
-    inside = (low <= x) & (x <= high)
+    outside = np.maximum(np.maximum(low - x, x - high), 0)  # distance to the interval
     if margin == 0:
-        return np.where(inside, 1.0, 0.0)
-    with np.errstate(over="ignore"):  # a state far out of bounds is worth exactly 0
-        return np.where(inside, 1.0, _fall(outside / margin, value_at_margin, sigmoid))
-
-
-def _fall(d: Array, value: float, sigmoid: Sigmoid) -> Array:
-    """The value at a distance `d` in margins: 1 at 0, `value` at 1."""
+        return np.where(outside == 0, 1.0, 0.0)
+    d = outside / margin
     if sigmoid == "gaussian":
-        return np.exp(-0.5 * (d * math.sqrt(-2 * math.log(value))) ** 2)
-    scaled = d * (1 - value if sigmoid == "linear" else math.sqrt(1 - value))
-    return np.where(np.abs(scaled) < 1, 1 - (scaled if sigmoid == "linear" else scaled**2), 0.0)
+        return np.exp(-0.5 * (d * math.sqrt(-2 * math.log(value_at_margin))) ** 2)
+    if sigmoid == "linear":
+        return np.maximum(1 - d * (1 - value_at_margin), 0)
+    return np.maximum(1 - (d * math.sqrt(1 - value_at_margin)) ** 2, 0)
