@@ -11,10 +11,24 @@ from utds.version import __version__
 
 # Public name -> the module that has it.
 _PUBLIC = {
+    "BC": "utds.algorithms",
+    "CDS": "utds.algorithms",
+    "CDSZero": "utds.algorithms",
+    "CQL": "utds.algorithms",
     "Dataset": "utds.data.dataset",
+    "PBRL": "utds.algorithms",
     "Pool": "utds.data.pool",
+    "Run": "utds.runs",
     "Simulator": "utds.domains.simulator",
+    "TD3": "utds.algorithms",
+    "TD3BC": "utds.algorithms",
+    "UDS": "utds.algorithms",
+    "UTDS": "utds.algorithms",
+    "algorithm": "utds.algorithms",
     "domains": "utds.domains",
+    "load": "utds.data.store",
+    "share": "utds.data.lake",
+    "train": "utds.experiment",
 }
 
 __all__ = ["Error", "__version__", *_PUBLIC]
@@ -24,7 +38,8 @@ def __getattr__(name: str) -> Any:
     if name not in _PUBLIC:
         raise AttributeError(f"module 'utds' has no attribute {name!r}")
     module = importlib.import_module(_PUBLIC[name])
-    value = module if module.__name__ == f"utds.{name}" else getattr(module, name)
+    attribute = {"algorithm": "make"}.get(name, name)  # utds.algorithm("cql", preset="cpu")
+    value = module if module.__name__ == f"utds.{name}" else getattr(module, attribute)
     globals()[name] = value
     return value
 

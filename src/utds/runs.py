@@ -19,7 +19,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -29,6 +29,9 @@ from utds import algorithms, files, trees
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.errors import ConfigError
 from utds.version import __version__
+
+if TYPE_CHECKING:
+    from utds.evaluation import Evaluation
 
 Row = dict[str, Any]
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
@@ -94,6 +97,26 @@ class Run:
     def act(self, observations: NDArray[np.floating], seed: int | None = None) -> NDArray[np.float32]:
         """Actions [B, A] of a seed's policy at observations [B, O], without noise."""
         return act(self.algorithm, self.policy(seed), observations)
+
+    def evaluate(self, episodes: int = 10, seed: int | None = None, env: Any = None) -> Evaluation:
+        """Every seed's policy over `episodes` episodes of the run's task, or of a Gymnasium environment."""
+        from utds import evaluation
+
+        seed = evaluation.SEED if seed is None else seed
+        found = []
+        for trained in self.seeds:
+            policy = functools.partial(act, self.algorithm, self.policy(trained))
+            if env is None:
+                found.append(evaluation.evaluate(policy, self.config["task"], episodes, seed))
+            else:
+                found.append(evaluation.evaluate_env(policy, env, episodes, seed))
+        return evaluation.pooled(found)
+
+    def export(self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
+        """A seed's policy as an ONNX file; with `ensemble`, Γ as a second output."""
+        from utds import export
+
+        return export.export(self, path, seed, ensemble)
 
     def save_policy(self, seed: int, policy: Policy, step: int) -> None:
         trees.save(self.path / f"policy-{seed}.safetensors", policy, {"step": step, "seed": seed})

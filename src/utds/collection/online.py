@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from utds import domains, files, progress, rollout, trees
@@ -26,6 +27,7 @@ from utds.data.pool import Batch
 from utds.domains.base import Domain
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError
+from utds.progress import Advance
 from utds.rollout import Episodes
 
 
@@ -106,15 +108,16 @@ class Replay:
         row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
         t = drawn % windows
         rewards = sum(0.99**k * self._rewards[row, t + k] for k in range(n))
-        return Batch(
-            observations=self._observations[row, t],
-            actions=self._actions[row, t],
-            rewards=rewards,
-            terminations=np.zeros(drawn.shape, np.float32),
-            next_observations=self._observations[row, t + n],
-            own=np.ones(drawn.shape, np.float32),
-            source=np.zeros(drawn.shape, np.int32),
+        columns = (
+            self._observations[row, t],
+            self._actions[row, t],
+            rewards,
+            np.zeros(drawn.shape, np.float32),  # nothing terminates
+            self._observations[row, t + n],
+            np.ones(drawn.shape, np.float32),  # all of it is the task's own
+            np.zeros(drawn.shape, np.int32),
         )
+        return Batch(*map(jnp.asarray, columns))
 
 
 class Collection:
@@ -145,7 +148,9 @@ class Collection:
                 note = self._evaluate(index, state)
                 advance(0, note=note)
 
-    def _round(self, simulator: Simulator, state: State | None, index: int, advance) -> tuple[Episodes, State]:
+    def _round(
+        self, simulator: Simulator, state: State | None, index: int, advance: Advance
+    ) -> tuple[Episodes, State | None]:
         """One episode of every copy, with gradient steps after each lockstep once there is a learner."""
         config, random = self.config, np.random.default_rng([self.config.seed, index])
         episodes = Episodes.empty(self.domain, config.copies)
@@ -191,9 +196,8 @@ class Collection:
     def _evaluate(self, index: int, state: State | None) -> str | None:
         """Every `evaluate_every` steps: the return of the policy without noise; the policy itself is kept."""
         steps = (index + 1) * self._round_steps
-        if state is None or (
-            steps // self.config.evaluate_every == index * self._round_steps // self.config.evaluate_every
-        ):
+        every = self.config.evaluate_every
+        if state is None or steps // every == (steps - self._round_steps) // every:
             return None
         returns = rollout.returns(
             self.domain, functools.partial(_act, self._algo, state), self.config.episodes, seed=self.config.seed

@@ -5,7 +5,7 @@ truncation; nothing ever terminates.
 """
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -49,8 +49,6 @@ def _spaces(domain: Domain) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]
 class TaskEnv(gymnasium.Env):
     """One task. `info["rewards"]` holds the rewards of all tasks of the domain, `info["physics"]` the state."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 50}
-
     def __init__(self, domain: str, task: str, render_mode: str | None = None) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
@@ -58,7 +56,7 @@ class TaskEnv(gymnasium.Env):
         self._domain = registry.get(domain)
         self._task = self._domain.tasks.index(self._domain.task(task))
         self.observation_space, self.action_space = _spaces(self._domain)
-        self.metadata = {**type(self).metadata, "render_fps": round(1 / self._domain.control_timestep)}
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": round(1 / self._domain.control_timestep)}
         self._simulator = Simulator(self._domain, 1)
         self._camera = Camera(self._domain, SIZE, SIZE) if render_mode else None
         self._steps = 0

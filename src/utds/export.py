@@ -1,0 +1,148 @@
+"""A trained policy as an ONNX file: observations in, actions out, with the normalisation inside the graph.
+
+With `ensemble` the file also holds the critics, and a second output `uncertainty` [B] is Γ(s, π(s)): a robot can read
+how far it is from the data beside what to do. The file is checked against the JAX policy before it takes its place.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from utds import files
+from utds.algorithms.base import Policy
+from utds.algorithms.networks import MLP, q_values
+from utds.algorithms.utds import uncertainty
+from utds.errors import ConfigError, MissingExtra, TrainingError
+from utds.runs import Run
+from utds.version import __version__
+
+OPSET = 17  # the first with LayerNormalization
+CHECKED = 256  # random observations that both must agree on
+TOLERANCE = 1e-4
+
+
+def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
+    """Write the policy of one seed of a run, by default the first seed's."""
+    try:
+        import onnx
+        import onnxruntime
+    except ImportError:
+        raise MissingExtra("exporting needs onnx and onnxruntime: pip install 'utds[onnx]'") from None
+    policy = run.policy(seed)
+    if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
+        raise ConfigError(f"{run.path} has no ensemble of critics: its algorithm is {run.config['algorithm']['name']}")
+    model = _Graph(run.config["observation_size"], run.config["action_size"]).model(policy, ensemble)
+    onnx.checker.check_model(model, full_check=True)
+    with files.atomic(path) as part:
+        part.write_bytes(model.SerializeToString())
+        session = onnxruntime.InferenceSession(str(part), providers=["CPUExecutionProvider"])
+        _compare(session, run, seed, policy, ensemble)
+    return Path(path)
+
+
+class _Graph:
+    """Collects nodes and weights."""
+
+    def __init__(self, observation_size: int, action_size: int) -> None:
+        self._sizes = observation_size, action_size
+        self._nodes: list[Any] = []
+        self._weights: list[Any] = []
+
+    def model(self, policy: Policy, ensemble: bool) -> Any:
+        from onnx import TensorProto, helper
+
+        observations, actions = self._sizes
+        kind = TensorProto.FLOAT
+        outputs = [helper.make_tensor_value_info("actions", kind, ["batch", actions])]
+        centred = self._node("Sub", "observations", self._weight(policy.normal.mean))
+        normal = self._node("Div", centred, self._weight(policy.normal.std))
+        raw = self._mlp(policy.actor, normal)
+        if policy.actor[-1].bias.shape[-1] == 2 * actions:  # a Gaussian policy: its mean acts
+            raw = self._node(
+                "Slice",
+                raw,
+                self._weight([0], np.int64),
+                self._weight([actions], np.int64),
+                self._weight([1], np.int64),
+            )
+        self._node("Tanh", raw, output="actions")
+        if ensemble:
+            self._uncertainty(policy.critic, normal)
+            outputs.append(helper.make_tensor_value_info("uncertainty", kind, ["batch"]))
+        inputs = [helper.make_tensor_value_info("observations", kind, ["batch", observations])]
+        graph = helper.make_graph(self._nodes, "policy", inputs, outputs, self._weights)
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=8,
+            producer_name="utds",
+            producer_version=__version__,
+        )
+
+    def _uncertainty(self, critic: MLP, normal: str) -> None:
+        """Γ(s, π(s)): the unbiased standard deviation of the members' values."""
+        pairs = self._node("Concat", normal, "actions", axis=1)
+        members = len(critic[0].weight)
+        values = [self._mlp(tuple(_member(layer, i) for layer in critic), pairs) for i in range(members)]
+        q = self._node("Concat", *values, axis=1)  # [B, E]
+        deviations = self._node("Sub", q, self._node("ReduceMean", q, axes=[1], keepdims=1))
+        squares = self._node(
+            "ReduceSum", self._node("Mul", deviations, deviations), self._weight([1], np.int64), keepdims=0
+        )
+        variance = self._node("Div", squares, self._weight(float(members - 1)))
+        self._node("Sqrt", variance, output="uncertainty")
+
+    def _mlp(self, layers: MLP, x: str) -> str:
+        for layer in layers[:-1]:
+            x = self._node("Gemm", x, self._weight(layer.weight), self._weight(layer.bias))
+            if layer.gain is not None:
+                x = self._node(
+                    "LayerNormalization", x, self._weight(layer.gain), self._weight(layer.offset), epsilon=1e-5
+                )
+            x = self._node("Relu", x)
+        return self._node("Gemm", x, self._weight(layers[-1].weight), self._weight(layers[-1].bias))
+
+    def _node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        from onnx import helper
+
+        output = output or f"{kind.lower()}_{len(self._nodes)}"
+        self._nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
+        return output
+
+    def _weight(self, value: Any, dtype: type = np.float32) -> str:
+        from onnx import numpy_helper
+
+        name = f"weight_{len(self._weights)}"
+        self._weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+        return name
+
+
+def _member(layer: Any, i: int) -> Any:
+    """One member's layer of an ensemble's."""
+    return type(layer)(*(None if array is None else array[i] for array in layer))
+
+
+def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble: bool) -> None:
+    """Refuse a file that doesn't compute what the policy computes."""
+    random = np.random.default_rng(0)
+    noise = random.standard_normal((CHECKED, run.config["observation_size"]))
+    observations = (np.asarray(policy.normal.mean) + noise * np.asarray(policy.normal.std)).astype(np.float32)
+    actions = run.act(observations, seed)
+    pairs = [("actions", actions)]
+    if ensemble:
+        pairs.append(("uncertainty", _gamma(policy, observations, actions)))
+    for name, expected in pairs:
+        (found,) = session.run([name], {"observations": observations})
+        if not np.allclose(found, expected, atol=TOLERANCE, rtol=TOLERANCE):
+            worst = np.abs(found - expected).max()
+            raise TrainingError(
+                f"the exported {name} differ from the policy's by up to {worst:.2g}; nothing was written"
+            )
+
+
+def _gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    q = q_values(policy.critic, policy.normal(jnp.asarray(observations)), jnp.asarray(actions))
+    return np.asarray(uncertainty(q))
