@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import domains
+from utds.cli import collect, data, domains, theory, train
 from utds.errors import Error
 from utds.version import __version__
 
@@ -19,8 +19,21 @@ DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 
 
 def _app() -> SubcommandApp:
-    app = SubcommandApp()
+    app, stored = SubcommandApp(), SubcommandApp()
     app.command(domains.domains)
+    app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
+    stored.command(name="list")(data.list_)
+    stored.command(data.show)
+    stored.command(data.verify)
+    stored.command(name="import")(data.import_)
+    stored.command(data.export)
+    stored.command(collect.generate)
+    app.command(data.relabel)
+    app.command(collect.collect)
+    app.command(train.train)
+    app.command(train.evaluate)
+    app.command(train.export)
+    app.command(theory.theory)
     return app
 
 

@@ -13,111 +13,24 @@ start loads all rounds, learns what is missing and goes on.
 
 import csv
 import functools
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from utds import domains, files, progress, rollout, trees
 from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
+from utds.collection import ladder
+from utds.collection.ladder import Ladder
+from utds.collection.options import Collect
+from utds.collection.replay import DISCOUNT, Replay
 from utds.data.pool import Batch
-from utds.domains.base import Domain
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError
 from utds.progress import Advance
 from utds.rollout import Episodes
-
-
-@dataclass(frozen=True)
-class Collect:
-    """How to collect. The defaults learn fast on two cores."""
-
-    task: str  # such as walker-walk
-    steps: int = 1_000_000  # environment steps in all
-    seed: int = 0
-    copies: int = 10  # copies of the domain in lockstep
-    update_ratio: float = 0.5  # gradient steps an environment step
-    batch: int = 256  # transitions a gradient step
-    width: int = 256  # units of the networks' hidden layers
-    layers: int = 2  # hidden layers
-    layer_norm: bool = True  # in the critics and the policy
-    rate: float = 3e-4  # learning rate
-    tau: float = 1e-2  # target networks' rate
-    n_step: int = 3  # rewards summed before bootstrapping
-    noise: float = 0.2  # standard deviation of the exploration noise
-    warmup: int = 10_000  # environment steps with uniformly random actions first
-    evaluate_every: int = 20_000  # environment steps between evaluations, each of which keeps a policy
-    episodes: int = 10  # episodes an evaluation
-
-    def learner(self) -> TD3:
-        return TD3(
-            width=self.width,
-            layers=self.layers,
-            layer_norm=self.layer_norm,
-            batch=self.batch,
-            discount=0.99**self.n_step,
-            tau=self.tau,
-            actor_rate=self.rate,
-            critic_rate=self.rate,
-        )
-
-
-class Replay:
-    """All rounds so far in memory, and batches of `n_step` transitions from them."""
-
-    def __init__(self, domain: Domain, task: int, config: Collect, capacity: int) -> None:
-        self._config, self._task, self._steps = config, task, domain.steps
-        copies = (capacity * config.copies,)
-        self._observations = np.empty((*copies, domain.steps + 1, domain.observation_size), np.float32)
-        self._actions = np.empty((*copies, domain.steps, domain.action_size), np.float32)
-        self._rewards = np.empty((*copies, domain.steps), np.float32)
-        self._rounds = 0  # finished
-        self._filled = 0  # steps of the current round
-
-    def add_round(self, episodes: Episodes) -> None:
-        rows = slice(self._rounds * self._config.copies, (self._rounds + 1) * self._config.copies)
-        self._observations[rows], self._actions[rows] = episodes.observations, episodes.actions
-        self._rewards[rows] = episodes.rewards[..., self._task]
-        self._rounds, self._filled = self._rounds + 1, 0
-
-    def add_step(self, t: int, episodes: Episodes) -> None:
-        """Step t of the round under way, which `episodes` holds so far."""
-        rows = slice(self._rounds * self._config.copies, (self._rounds + 1) * self._config.copies)
-        self._observations[rows, t : t + 2] = episodes.observations[:, t : t + 2]
-        self._actions[rows, t] = episodes.actions[:, t]
-        self._rewards[rows, t] = episodes.rewards[:, t, self._task]
-        self._filled = t + 1
-
-    def statistics(self) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the observations of the finished rounds."""
-        seen = self._observations[: self._rounds * self._config.copies].reshape(-1, self._observations.shape[-1])
-        return seen.mean(axis=0, dtype=np.float64), seen.std(axis=0, dtype=np.float64)
-
-    def sample(self, random: np.random.Generator, updates: int) -> Batch:
-        """`updates` batches [U, B, …], uniform over the windows of n steps that lie within an episode."""
-        n, copies = self._config.n_step, self._config.copies
-        windows = self._steps - n + 1  # of an episode
-        drawn = random.integers(
-            0,
-            self._rounds * windows + max(0, self._filled - n + 1),
-            size=(updates, self._config.batch),
-        )
-        row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
-        t = drawn % windows
-        rewards = sum(0.99**k * self._rewards[row, t + k] for k in range(n))
-        columns = (
-            self._observations[row, t],
-            self._actions[row, t],
-            rewards,
-            np.zeros(drawn.shape, np.float32),  # nothing terminates
-            self._observations[row, t + n],
-            np.ones(drawn.shape, np.float32),  # all of it is the task's own
-            np.zeros(drawn.shape, np.int32),
-        )
-        return Batch(*map(jnp.asarray, columns))
 
 
 class Collection:
@@ -129,7 +42,7 @@ class Collection:
         self._task = self.domain.tasks.index(task)
         self._round_steps = config.copies * self.domain.steps
         self._rounds = -(-config.steps // self._round_steps)
-        self._algo = config.learner()
+        self._algo = learner(config)
         self._replay = Replay(self.domain, self._task, config, self._rounds)
         self._claim_folder()
 
@@ -188,19 +101,22 @@ class Collection:
 
     def _finish_round(self, index: int, episodes: Episodes, state: State | None) -> None:
         """The episodes first, then the learner: what was recorded is never lost, whatever dies in between."""
-        with files.atomic(self.folder / "rounds" / f"{index:05d}.npz") as part, open(part, "wb") as file:
+        with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
             np.savez(file, **episodes._asdict())
         if state is not None:
             trees.save(self.folder / "learner.safetensors", state, {"rounds": index + 1})
 
     def _evaluate(self, index: int, state: State | None) -> str | None:
-        """Every `evaluate_every` steps: the return of the policy without noise; the policy itself is kept."""
+        """Untrained and every `evaluate_every` steps: the return of the policy without noise; the policy is kept."""
         steps = (index + 1) * self._round_steps
         every = self.config.evaluate_every
-        if state is None or steps // every == (steps - self._round_steps) // every:
+        if state is None or (state.step > 0 and steps // every == (steps - self._round_steps) // every):
             return None
         returns = rollout.returns(
-            self.domain, functools.partial(_act, self._algo, state), self.config.episodes, seed=self.config.seed
+            self.domain,
+            functools.partial(_act, self._algo, state),
+            self.config.evaluation_episodes,
+            seed=self.config.seed,
         )[:, self._task]
         mean, error = returns.mean(), returns.std(ddof=1) / len(returns) ** 0.5
         trees.save(
@@ -218,11 +134,33 @@ class Collection:
     def _load_rounds(self) -> int:
         """Read every recorded round back; how many there are."""
         index = 0
-        while (path := self.folder / "rounds" / f"{index:05d}.npz").exists() and index < self._rounds:
-            with np.load(path, allow_pickle=False) as columns:
-                self._replay.add_round(Episodes(**columns))
+        while self._round_path(index).exists() and index < self._rounds:
+            self._replay.add_round(self.load_round(index))
             index += 1
         return index
+
+    def load_round(self, index: int) -> Episodes:
+        """A recorded round."""
+        with np.load(self._round_path(index), allow_pickle=False) as columns:
+            return Episodes(**columns)
+
+    def ladder(self) -> Ladder:
+        """The policies that were kept, thinned out to a ladder and measured."""
+        paths = sorted((self.folder / "policies").glob("*.safetensors"))
+        if not paths:
+            raise ConfigError(f"{self.folder} has no policy yet: collect more steps than the warm-up's")
+        returns = [trees.read(path)[1]["return"] for path in paths]
+        return ladder.build(
+            self.config.task,
+            [paths[i] for i in ladder.choose(returns)],
+            total_steps=self._rounds * self._round_steps,
+            noise=self.config.noise,
+            seed=self.config.seed,
+            command=self.config.command,
+        )
+
+    def _round_path(self, index: int) -> Path:
+        return self.folder / "rounds" / f"{index:05d}.npz"
 
     def _load_learner(self, done: int) -> State | None:
         """The learner as it was saved, after the gradient steps of rounds that were recorded after it."""
@@ -276,3 +214,16 @@ def _learn(algo: TD3, state: State, batches: Batch, seed: int, step: int) -> Sta
         return algo.update(state, *inputs)[0], None
 
     return jax.lax.scan(update, state, (batches, jax.random.split(key, len(batches.rewards))))[0]
+
+
+def learner(config: Collect) -> TD3:
+    return TD3(
+        width=config.width,
+        layers=config.layers,
+        layer_norm=config.layer_norm,
+        batch=config.batch,
+        discount=DISCOUNT**config.n_step,
+        tau=config.tau,
+        actor_rate=config.rate,
+        critic_rate=config.rate,
+    )

@@ -1,0 +1,137 @@
+"""The six kinds of data of a task, from a finished collection or from a ladder of policies.
+
+random          uniformly random actions
+medium          rollouts of the medium policy, with a little noise
+medium-replay   what the run saw until it had the medium policy
+replay          what the run saw
+expert          rollouts of the best policy, with a little noise
+medium-expert   half and half
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from utds import domains, rollout
+from utds.collection.ladder import Ladder
+from utds.collection.online import Collection
+from utds.data.columns import Episode
+from utds.data.dataset import Dataset
+from utds.domains.base import Domain
+from utds.errors import ConfigError
+from utds.rollout import Act, Episodes
+
+KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert")
+NOISE = 0.1  # standard deviation on the actions of medium and expert rollouts: without any, data has no breadth
+
+
+def generate(ladder: Ladder, kind: str, episodes: int, seed: int, origin: str | None = None) -> Dataset:
+    """One kind of data by rolling out a ladder's policies.
+
+    The replay kinds walk up the ladder with the noise of collection; a rung gets as many episodes as the run had until
+    the next one, so the mixture of qualities is the run's. What they lack is everything between two rungs.
+    """
+    if episodes < 2:
+        raise ConfigError(f"episodes={episodes} must be at least 2: medium-expert needs one of each")
+    checked([kind])
+    domain, _ = domains.task(ladder.task)
+    parts = _plan(ladder, kind, episodes)
+    offset = KINDS.index(kind) * 1000
+    blocks = (
+        rollout.record(domain, _noisy(act, domain, noise, [seed, offset + i]), count, _seed(seed, offset + i), spread)
+        for i, (act, count, noise, spread) in enumerate(parts)
+        if count
+    )
+    origin = origin or f"rolled out from the policies of: {ladder.command}"
+    return to_dataset(ladder.task, kind, blocks, seed, origin)
+
+
+def checked(kinds: Sequence[str]) -> Sequence[str]:
+    """The kinds asked for, all of them if none; an unknown one is an error before anything is computed."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise ConfigError(f"there is no kind of data called {kind!r}; there are {', '.join(KINDS)}")
+    return kinds or KINDS
+
+
+def from_collection(collection: Collection, ladder: Ladder, kind: str, episodes: int) -> Dataset:
+    """One kind of data of a finished collection: its rounds as they were recorded, or rollouts of its ladder."""
+    seed, origin = collection.config.seed, f"collected by: {collection.config.command}"
+    if kind not in ("replay", "medium-replay"):
+        return generate(ladder, kind, episodes, seed, origin)
+    steps = ladder.total_steps if kind == "replay" else ladder.steps[ladder.medium]
+    return to_dataset(ladder.task, kind, _spaced(collection, steps, episodes), seed, origin)
+
+
+def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episodes]:
+    """The episodes of the first `steps` steps; if they are more than asked for, every so-manieth of them."""
+    copies = collection.config.copies
+    recorded = steps // collection.domain.steps
+    wanted = np.unique(np.linspace(0, recorded - 1, min(episodes, recorded)).round().astype(int))
+    for index in np.unique(wanted // copies):
+        block = collection.load_round(int(index))
+        rows = wanted[wanted // copies == index] % copies
+        yield Episodes(*(column[rows] for column in block))
+
+
+def _plan(ladder: Ladder, kind: str, episodes: int) -> list[tuple[Act | None, int, float, bool]]:
+    """(policy or None for random, episodes, noise, spread start states) of each part."""
+    medium, best = ladder.medium, len(ladder) - 1
+    if kind == "random":
+        return [(None, episodes, 0.0, False)]
+    if kind == "medium":
+        return [(ladder.act(medium), episodes, NOISE, False)]
+    if kind == "expert":
+        return [(ladder.act(best), episodes, NOISE, False)]
+    if kind == "medium-expert":
+        return [(ladder.act(medium), episodes // 2, NOISE, False), (ladder.act(best), -(-episodes // 2), NOISE, False)]
+    ends = [*ladder.steps[1:], ladder.total_steps] if kind == "replay" else list(ladder.steps[1 : medium + 1])
+    spent = np.diff([0, ladder.steps[0], *ends])  # the warm-up, then each rung until the next
+    acts = [None, *(ladder.act(i) for i in range(len(ends)))]
+    counts = _apportion(spent, episodes)
+    return [(act, count, ladder.noise, True) for act, count in zip(acts, counts, strict=True)]
+
+
+def to_dataset(task: str, kind: str, blocks: Iterable[Episodes], seed: int, description: str = "") -> Dataset:
+    """Recorded episodes as a dataset of a task, with the rewards of all tasks of the domain."""
+    domain, found = domains.task(task)
+    return Dataset.from_episodes(
+        _each(blocks, domain.tasks.index(found)),
+        task=task,
+        domain=domain.name,
+        kind=kind,
+        seed=seed,
+        task_names=domains.task_ids(domain),
+        random_return=found.random,
+        expert_return=found.reference,
+        description=description,
+    )
+
+
+def _each(blocks: Iterable[Episodes], column: int) -> Iterator[Episode]:
+    for block in blocks:
+        for observations, actions, rewards, physics in zip(*block, strict=True):
+            yield Episode(observations, actions, rewards[:, column], False, physics, rewards)
+
+
+def _noisy(act: Act | None, domain: Domain, noise: float, seed: list[int]) -> Callable[[np.ndarray], np.ndarray]:
+    random = np.random.default_rng(seed)
+    if act is None:
+        return lambda observations: random.uniform(-1, 1, (len(observations), domain.action_size))
+    return lambda observations: (
+        act(observations) + noise * random.standard_normal((len(observations), domain.action_size))
+    )
+
+
+def _seed(seed: int, part: int) -> int:
+    """The start states' seed of a part, apart from those of evaluations."""
+    return int(np.random.SeedSequence([seed, part, 3]).generate_state(1)[0])
+
+
+def _apportion(weights: np.ndarray, total: int) -> list[int]:
+    """Whole numbers in proportion to the weights that sum to the total: largest remainders."""
+    exact = total * np.asarray(weights, float) / np.sum(weights)
+    counts = np.floor(exact).astype(int)
+    short = total - counts.sum()
+    counts[np.argsort(counts - exact, kind="stable")[:short]] += 1
+    return counts.tolist()

@@ -1,0 +1,119 @@
+"""The ladder: about ten policies of one TD3 run from untrained to expert, in one small file.
+
+    rung       0          1     …    medium    …    last
+    policy     untrained                            the best that was found
+
+Arrays have a leading axis of rungs and half precision; beside them stand the returns that the half-precision policies
+themselves reach, the environment steps at which the run had them, and the command that made them.
+"""
+
+import functools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from utds import domains, rollout, trees
+from utds.algorithms.base import Normal
+from utds.algorithms.networks import MLP, Layer, deterministic
+from utds.errors import DataError
+from utds.rollout import Act
+
+FOLDER = Path(__file__).parent / "policies"  # those that ship with the package
+RUNGS = 9
+EPISODES = 20  # over which a rung's return is measured
+SEED = 20_000  # of those episodes
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Policies of one task, worst first."""
+
+    task: str
+    policies: Any  # {"normal": Normal, "actor": MLP}, every array [rungs, …]
+    returns: tuple[float, ...]  # mean over `EPISODES` episodes, without noise
+    errors: tuple[float, ...]  # standard errors of those
+    steps: tuple[int, ...]  # environment steps of the run at each rung
+    total_steps: int  # of the whole run
+    noise: float  # exploration noise of the run
+    seed: int  # of the run
+    command: str  # that made the run
+
+    def __len__(self) -> int:
+        return len(self.returns)
+
+    def act(self, rung: int) -> Act:
+        """The policy on a rung, without noise."""
+        policy = jax.tree.map(lambda array: np.asarray(array[rung], np.float32), self.policies)
+        return functools.partial(_act, policy)
+
+    @property
+    def medium(self) -> int:
+        """The rule for "medium", the same for every task: see `medium_of`."""
+        return medium_of(self.returns)
+
+    def save(self, path: Path) -> None:
+        meta = {name: getattr(self, name) for name in _META}
+        trees.save(path, self.policies, {"kind": "ladder", **meta})
+
+
+_META = ("task", "returns", "errors", "steps", "total_steps", "noise", "seed", "command")
+
+
+def medium_of(returns: tuple[float, ...]) -> int:
+    """The first policy that has come half the way from the first one's return to the best one's."""
+    half = (returns[0] + max(returns)) / 2
+    return next(i for i, value in enumerate(returns) if value >= half)
+
+
+def load(task: str, path: Path | None = None) -> Ladder:
+    """A task's ladder: the one that ships with the package, or a file."""
+    domains.task(task)
+    path = path or FOLDER / f"{task}.safetensors"
+    if not path.exists():
+        raise DataError(f"no policies for {task} ship with this version; make your own with: utds collect {task}")
+    arrays, meta = trees.read(path)
+    if meta.get("kind") != "ladder" or meta.get("task") != task:
+        raise DataError(f"{path} is no ladder of policies for {task}")
+    fields: dict[str, Any] = {name: tuple(meta[name]) if isinstance(meta[name], list) else meta[name] for name in _META}
+    return Ladder(policies=_policies(arrays), **fields)
+
+
+def choose(returns: list[float]) -> list[int]:
+    """Which of a run's evaluated policies become rungs: the first to reach each of `RUNGS` equal steps of return."""
+    best = int(np.argmax(returns))
+    levels = np.linspace(returns[0], returns[best], RUNGS)
+    chosen = {next(i for i, value in enumerate(returns) if value >= level) for level in levels[1:]}
+    return sorted({0, best} | {i for i in chosen if i <= best})
+
+
+def build(task: str, policies: list[Path], **meta: Any) -> Ladder:
+    """A ladder from policy files, in half precision, its returns measured in that precision."""
+    found = [trees.read(path) for path in policies]
+    arrays = {name: np.stack([arrays[name].astype(np.float16) for arrays, _ in found]) for name in found[0][0]}
+    ladder = Ladder(task, _policies(arrays), (), (), tuple(m["steps"] for _, m in found), **meta)
+    domain, wanted = domains.task(task)
+    column = domain.tasks.index(wanted)
+    measured = [rollout.returns(domain, ladder.act(i), EPISODES, SEED)[:, column] for i in range(len(found))]
+    returns = tuple(round(float(np.mean(m)), 2) for m in measured)
+    errors = tuple(round(float(np.std(m, ddof=1) / EPISODES**0.5), 2) for m in measured)
+    return Ladder(task, ladder.policies, returns, errors, ladder.steps, **meta)
+
+
+def _policies(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """The tree that `online.policy_of` flattened, from its names."""
+    count = 1 + max(int(name.split(".")[1]) for name in arrays if name.startswith("actor."))
+    parts = ("weight", "bias", "gain", "offset")
+    actor: MLP = tuple(Layer(*(arrays.get(f"actor.{i}.{part}") for part in parts)) for i in range(count))  # type: ignore[arg-type]
+    return {"normal": Normal(arrays["normal.mean"], arrays["normal.std"]), "actor": actor}  # type: ignore[arg-type]
+
+
+@jax.jit
+def _act_jit(policy: dict[str, Any], observations: jax.Array) -> jax.Array:
+    return deterministic(policy["actor"], policy["normal"](observations))
+
+
+def _act(policy: dict[str, Any], observations: np.ndarray) -> np.ndarray:
+    return np.asarray(_act_jit(policy, observations))

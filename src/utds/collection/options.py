@@ -1,0 +1,35 @@
+"""How to collect: what `utds collect` asks for. Light, so that the command line's help is quick."""
+
+from dataclasses import dataclass, fields
+from typing import Annotated
+
+import tyro
+
+
+@dataclass(frozen=True)
+class Collect:
+    """How to collect. The defaults learn fast on two cores."""
+
+    task: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TASK")]  # such as walker-walk
+    steps: int = 1_000_000  # environment steps in all
+    seed: int = 0  # of everything random
+    copies: int = 10  # copies of the domain in lockstep
+    update_ratio: float = 0.5  # gradient steps an environment step
+    batch: int = 256  # transitions a gradient step
+    width: int = 256  # units of the networks' hidden layers
+    layers: int = 2  # hidden layers
+    layer_norm: bool = True  # in the critics and the policy
+    rate: float = 3e-4  # learning rate
+    tau: float = 1e-2  # target networks' rate
+    n_step: int = 3  # rewards summed before bootstrapping
+    noise: float = 0.2  # standard deviation of the exploration noise
+    warmup: int = 10_000  # environment steps with uniformly random actions first
+    evaluate_every: int = 20_000  # environment steps between evaluations, each of which keeps a policy
+    evaluation_episodes: int = 10  # episodes of each
+
+    @property
+    def command(self) -> str:
+        """The command line that asks for this."""
+        shown = [f for f in fields(self)[1:] if f.name in ("steps", "seed") or getattr(self, f.name) != f.default]
+        options = [f"--{f.name.replace('_', '-')} {getattr(self, f.name)}" for f in shown]
+        return " ".join(["utds collect", self.task, *options])
