@@ -67,7 +67,7 @@ class Result:
         return float((self.shared[source].bound - self.single.bound).max())
 
 
-def gaps(mdp: LinearMDP, data: Transitions, c: float = C) -> Gaps:
+def gaps(mdp: LinearMDP, data: Transitions, c: float) -> Gaps:
     """Learn from `data` and compare with the truth."""
     return _gaps(mdp, pevi(prepare(mdp, data), beta(mdp.width, mdp.horizon, XI, c)))
 
@@ -107,28 +107,28 @@ def two_arms() -> Gaps:
     return _gaps(mdp, pevi(prepare(mdp, data, ridge=1.0), beta=0.5))
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
     """Let shared data grow on one family, and take one dataset each from many random families."""
-    growth = _grow(tabular(states=4, actions=3, horizon=4, rng=rng), scaled(50, size), rng)
+    growth = _grow(tabular(states=4, actions=3, horizon=4, rng=rng), scaled(50, size), c, rng)
     rows: dict[str, list[Gaps]] = {"single": [], "relevant": [], "irrelevant": []}
     problems = scaled(200, size)
     for index in range(problems):
         mdp = random_mdp(index, rng)
         data = problem(mdp, int(rng.integers(20, 200)), int(rng.integers(20, 500)), 1, rng)
-        rows["single"].append(gaps(mdp, data["own"]))
+        rows["single"].append(gaps(mdp, data["own"], c))
         for source in SOURCES:
-            rows[source].append(gaps(mdp, share(mdp, data["own"], data[source])))
+            rows[source].append(gaps(mdp, share(mdp, data["own"], data[source]), c))
         advance(1 / problems)
     joined = {name: _join(parts) for name, parts in rows.items()}
     single = joined.pop("single")
     return Result(growth, single, joined, np.arange(len(single.true)) % 2 == 0)
 
 
-def _grow(mdp: LinearMDP, datasets: int, rng: np.random.Generator) -> dict[str, list[Gaps]]:
+def _grow(mdp: LinearMDP, datasets: int, c: float, rng: np.random.Generator) -> dict[str, list[Gaps]]:
     data = problem(mdp, 200, GROWTH[-1], datasets, rng)
-    single = gaps(mdp, data["own"])
+    single = gaps(mdp, data["own"], c)
     return {
-        source: [single, *(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows))) for rows in GROWTH[1:])]
+        source: [single, *(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows)), c) for rows in GROWTH[1:])]
         for source in SOURCES
     }
 
