@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from utds.domains.suite import quiet
 from utds.errors import DomainError, SimulationError
 
 Array = NDArray[np.float64]
@@ -97,7 +98,8 @@ class Domain:
     @functools.cached_property
     def model(self) -> mujoco.MjModel:
         """The compiled model. Shared by every user in the process: nobody writes to it."""
-        model = self.spec().compile()
+        with quiet():
+            model = self.spec().compile()
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a blow-up is reported, not papered over
         return model
 
@@ -149,13 +151,15 @@ class Domain:
 
 @functools.lru_cache(maxsize=64)
 def _sampler(domain: Domain, spread: bool) -> Start:
-    return domain.spread() if spread and domain.spread else domain.start()
+    with quiet():
+        return domain.spread() if spread and domain.spread else domain.start()
 
 
 @functools.lru_cache(maxsize=65536)
 def _start_state(domain: Domain, seed: int, index: int, spread: bool) -> Array:
     random = np.random.RandomState(np.random.SeedSequence([seed, index]).generate_state(8))
-    return np.asarray(_sampler(domain, spread)(random), np.float64)
+    with quiet():
+        return np.asarray(_sampler(domain, spread)(random), np.float64)
 
 
 def add_sensor(spec: mujoco.MjSpec, name: str, kind: str, of: str, name_of: str) -> None:

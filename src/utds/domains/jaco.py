@@ -7,7 +7,7 @@ import numpy as np
 
 from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
 from utds.domains.rewards import tol
-from utds.domains.suite import quiet_import, quiet_search
+from utds.domains.suite import quiet_import
 
 ARM, HAND = "jaco_arm/", "jaco_arm/jaco_hand/"
 JOINTS = 6
@@ -47,7 +47,7 @@ def start() -> Start:
     def sample(random: np.random.RandomState) -> Array:
         while True:
             try:
-                with quiet_search(), physics.reset_context():
+                with physics.reset_context():
                     reach.initialize_episode(physics, random)
                 return physics.get_state()
             except errors:  # no pose without a collision was found: dm_control's environment draws again as well

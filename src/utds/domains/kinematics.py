@@ -10,6 +10,7 @@ import numpy as np
 
 from utds import progress
 from utds.domains.base import Array, Domain, Features
+from utds.domains.suite import quiet
 from utds.errors import SimulationError
 
 ROWS = 16_384  # states a call: large enough to fill the threads, small enough that the readings stay in cache
@@ -53,7 +54,8 @@ def _lean_model(domain: Domain) -> mujoco.MjModel:
     for i in range(full.nsensor):
         if full.sensor_needstage[i] == mujoco.mjtStage.mjSTAGE_ACC:
             spec.delete(spec.sensor(full.sensor(i).name))
-    model = spec.compile()
+    with quiet():
+        model = spec.compile()
     disable = mujoco.mjtDisableBit
     model.opt.disableflags |= disable.mjDSBL_CONTACT | disable.mjDSBL_CONSTRAINT | disable.mjDSBL_AUTORESET
     return model

@@ -8,23 +8,24 @@ from collections.abc import Iterator
 from types import ModuleType
 
 
-def quiet_import(module: str) -> ModuleType:
-    """Import a module of dm_control. Without a display its search for a window system warns; we draw no window."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return importlib.import_module(module)
-
-
 @contextlib.contextmanager
-def quiet_search() -> Iterator[None]:
-    """Silence dm_control's log while it looks for a start state: an attempt that fails is drawn again."""
+def quiet() -> Iterator[None]:
+    """Silence warnings and dm_control's log: of models that are not ours to mend, and of searches that try again."""
     logger = logging.getLogger("absl")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logger.setLevel(level)
+
+
+def quiet_import(module: str) -> ModuleType:
+    """Import a module of dm_control. Without a display its search for a window system warns; we draw no window."""
+    with quiet():
+        return importlib.import_module(module)
 
 
 def model_files(name: str) -> tuple[str, dict[str, bytes]]:

@@ -1,0 +1,67 @@
+"""A domain of one's own takes one file: the cheetah example against dm_control."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import utds.domains
+from utds.domains.simulator import Simulator
+from utds.domains.suite import quiet_import
+from utds.errors import DomainError
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "cheetah.py"
+
+
+@pytest.fixture(scope="module")
+def cheetah():
+    os.environ["UTDS_DOMAINS"] = str(EXAMPLE)
+    utds.domains._load_own.cache_clear()
+    yield utds.domains.get("cheetah")
+    del os.environ["UTDS_DOMAINS"]
+
+
+def test_equals_dm_control(cheetah):
+    env = quiet_import("dm_control.suite").load("cheetah", "run", task_kwargs={"random": 3})
+    first = env.reset()
+    random = np.random.RandomState(0)
+    with Simulator(cheetah) as simulator:
+        observations = simulator.set_physics([env.physics.get_state()])
+        np.testing.assert_array_equal(observations[0], np.concatenate(list(first.observation.values())))
+        for _ in range(300):
+            action = random.uniform(-1, 1, 6)
+            timestep = env.step(action)
+            observations, rewards = simulator.step([action])
+            np.testing.assert_array_equal(observations[0], np.concatenate(list(timestep.observation.values())))
+            assert rewards[0, 0] == timestep.reward
+            assert rewards[0, 1] == pytest.approx(min(max(-env.physics.speed() / 10, 0), 1))
+
+
+def test_is_a_gymnasium_environment_too(cheetah):
+    env = gymnasium.make("utds/CheetahRunBackward-v0")
+    observation, _ = env.reset(seed=0)
+    assert observation.shape == (17,)
+    env.close()
+
+
+def test_two_domains_of_one_name_are_refused(cheetah):
+    with pytest.raises(DomainError, match="exists already"):
+        utds.domains.register(utds.domains.Domain(**{**vars_of(cheetah), "steps": 7}))
+    with pytest.raises(DomainError, match="letters, digits"):
+        utds.domains.register(utds.domains.Domain(**{**vars_of(cheetah), "name": "my-robot"}))
+
+
+def vars_of(domain):
+    return {name: getattr(domain, name) for name in domain.__dataclass_fields__}
+
+
+def test_the_command_line_knows_it():
+    environment = {**os.environ, "UTDS_DOMAINS": str(EXAMPLE)}
+    done = subprocess.run(
+        [sys.executable, "-m", "utds", "domains"], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0 and "cheetah-run-backward" in done.stdout
