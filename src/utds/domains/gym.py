@@ -87,7 +87,7 @@ class TaskEnv(gymnasium.Env):
 
 
 class VectorTaskEnv(gymnasium.vector.VectorEnv):
-    """Many copies of one task on the batched simulator. All reach the time limit together; the next step resets them."""
+    """Many copies of one task on the batched simulator. All reach the time limit together; the next step resets."""
 
     def __init__(self, domain: str, task: str, num_envs: int = 1) -> None:
         self._domain = registry.get(domain)
