@@ -19,6 +19,10 @@ class Kind(NamedTuple):
     per_episode: int  # rows an episode has beyond one a step: 1 where the start state counts
     vector: bool  # [n, d] or [n]
 
+    def bytes(self, shape: tuple[int, ...]) -> int:
+        """Of a column of this shape."""
+        return int(np.prod(shape)) * np.dtype(self.dtype).itemsize
+
 
 COLUMNS: Mapping[str, Kind] = {
     "observations": Kind(np.float32, 1, True),

@@ -139,6 +139,13 @@ class Dataset:
         column.read(start, stop, out)
         return out
 
+    def parts(self, name: str) -> Iterator[np.ndarray]:
+        """A column in parts of a few megabytes, so that nothing large is kept."""
+        count, *width = self.shape(name)
+        step = max(1, (1 << 22) // int(np.prod(width)))
+        for start in range(0, count, step):
+            yield self.read(name, start, min(start + step, count))
+
     @property
     def observations(self) -> np.ndarray:
         """[R, O] float32, T + 1 rows an episode."""
@@ -273,12 +280,9 @@ class Dataset:
 
 
 def column_digest(dataset: Dataset, name: str) -> str:
-    """SHA-256 of a column's dtype, shape and bytes; read in parts, so that nothing large is kept."""
-    shape = dataset.shape(name)
-    digest = hashlib.sha256(f"{name} {np.dtype(COLUMNS[name].dtype).str} {shape}".encode())
-    step = max(1, (1 << 22) // int(np.prod(shape[1:])))
-    for start in range(0, shape[0], step):
-        part = dataset.read(name, start, min(start + step, shape[0]))
+    """SHA-256 of a column's dtype, shape and bytes."""
+    digest = hashlib.sha256(f"{name} {np.dtype(COLUMNS[name].dtype).str} {dataset.shape(name)}".encode())
+    for part in dataset.parts(name):
         digest.update(part.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 

@@ -3,7 +3,7 @@
 Columns are read from disk straight into aligned memory that JAX then uses in place (on the CPU; a GPU gets one copy).
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import jax
@@ -44,9 +44,13 @@ class _Place:
 
 
 class Lake:
-    """Datasets of one robot in one set of columns; `pool` cuts any number of pools from it."""
+    """Datasets of one robot in one set of columns; `pool` cuts any number of pools from it.
 
-    def __init__(self, datasets: Sequence[Dataset]):
+    Rewards are labelled when a pool first needs them. `tasks` are labelled at once: pools of those tasks then share one
+    table of rewards, and with it one compilation.
+    """
+
+    def __init__(self, datasets: Sequence[Dataset], tasks: Iterable[str] = ()):
         self.datasets = tuple(datasets)
         _check_together(self.datasets)
         size, episodes = (sum(getattr(data, name) for data in self.datasets) for name in ("size", "episodes"))
@@ -69,6 +73,8 @@ class Lake:
         self.columns = Columns(**jax.device_put(columns))
         self._rows: dict[Hashable, int] = {}  # labelling -> row of columns.rewards
         self._bounds: dict[tuple[int, int], tuple[float, float]] = {}  # (row, dataset) -> least and greatest reward
+        for task in tasks:
+            self._known(task)
 
     def pool(
         self,
@@ -121,13 +127,29 @@ class Lake:
         raise DataError(f"{name} is not in this lake; it holds {', '.join(data.name for data in self.datasets)}")
 
     def _row(self, own: int, rewards: Rewards) -> int:
-        """The row of `columns.rewards` with this labelling for the task of dataset `own`; made at its first use.
-
-        Known rewards are labelled for the whole lake, so every pool of a task reads the same row.
-        """
+        """The row of `columns.rewards` that labels the lake for the task of dataset `own`; made at its first use."""
         main = self.datasets[own]
-        shared = rewards == "known" or rewards == "zero"
-        key = (_key(rewards), main.metadata.task) if shared else (_key(rewards), own)
+        task = main.metadata.task
+        if rewards == "known" or (rewards == "zero" and ("known", task) in self._rows):
+            return self._known(task)
+        if rewards == "zero":  # shared rewards are multiplied by 0: only those recorded for the task are ever read
+            return self._labelled(
+                ("recorded", task), lambda data: data.read("rewards") if data.metadata.task == task else 0.0
+            )
+
+        def label(data: Dataset) -> np.ndarray:
+            return data.read("rewards") if data is main else relabel.rewards_for(data, task, rewards, main=main)
+
+        return self._labelled((_key(rewards), own), label)
+
+    def _known(self, task: str) -> int:
+        """The row with the true rewards of a task, 0 for datasets that can't know them: every pool of it reads this."""
+        return self._labelled(
+            ("known", task), lambda data: relabel.known(data, task) if relabel.is_known(data, task) else 0.0
+        )
+
+    def _labelled(self, key: Hashable, label: Callable[[Dataset], np.ndarray | float]) -> int:
+        """The row of this labelling. Rows are only ever added, so pools made earlier stay right."""
         if key in self._rows:
             return self._rows[key]
         row, old = len(self._rows), self.columns.rewards
@@ -135,20 +157,11 @@ class Lake:
         table[:row] = old
         for index, (data, place) in enumerate(zip(self.datasets, self._places, strict=True)):
             part = table[row, place.start : place.start + data.size]
-            part[:] = self._labels(data, main, rewards)
+            part[:] = label(data)
             self._bounds[row, index] = float(part.min()), float(part.max())
         self.columns = replace(self.columns, rewards=jax.device_put(table))
         self._rows[key] = row
         return row
-
-    def _labels(self, data: Dataset, main: Dataset, rewards: Rewards) -> np.ndarray | float:
-        """Rewards [n] of a dataset, or 0 where no pool will read them."""
-        task = main.metadata.task
-        if data is main or (rewards == "zero" and data.metadata.task == task):
-            return data.read("rewards")
-        if rewards == "zero" or (rewards == "known" and not relabel.is_known(data, task)):
-            return 0.0
-        return relabel.rewards_for(data, task, rewards, main=main)
 
 
 def _load(data: Dataset, columns: dict[str, np.ndarray], places: list[_Place], datasets: Sequence[Dataset]) -> _Place:

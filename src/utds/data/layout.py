@@ -10,7 +10,10 @@ Minari reads the file as any other; utds reads a column with one call at the off
 the metadata as a list of runs (offset, bytes): normally one, more if hdf5 had to put a header in between.
 """
 
-from collections.abc import Iterator
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,28 +37,59 @@ def path_of(column: str) -> str:
 
 
 def write(dataset: Dataset, path: Path) -> dict[str, Runs]:
-    """Write the file; returns the runs of each column."""
-    columns = [name for name in COLUMNS if name in dataset]
-    headers = dataset.episodes * (len(columns) + 2) * _HEADER
+    """Write the file; returns the runs of each column.
+
+    hdf5 writes the headers and says where the columns belong; their bytes we write ourselves, because hdf5 can't give
+    up cleanly when the disk is full.
+    """
+    sizes = {name: COLUMNS[name].bytes(dataset.shape(name)) for name in COLUMNS if name in dataset}
+    headers = dataset.episodes * (len(sizes) + 2) * _HEADER
+    if shutil.disk_usage(path.parent).free < headers + sum(sizes.values()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    runs = _headers(dataset, path, headers)
+    with open(path, "rb+", buffering=0) as file, progress.bar("writing", sum(sizes.values()), "bytes") as advance:
+        for name in sizes:
+            _pour(file.fileno(), runs[name], dataset.parts(name))
+            advance(sizes[name], note=f"{dataset.name} {name}")
+    return runs
+
+
+def _headers(dataset: Dataset, path: Path, room: int) -> dict[str, Runs]:
+    """Everything of the file but the columns' bytes, for which space is set aside; returns where."""
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     runs: dict[str, Runs] = {}
-    with (
-        h5py.File(path, "w", meta_block_size=headers) as file,
-        progress.bar(f"writing {dataset.name}", dataset.episodes * len(columns), "episode columns") as advance,
-    ):
+    with h5py.File(path, "w", meta_block_size=room) as file:
         groups = []
-        for index, steps in enumerate(dataset.lengths):
+        for index, steps in enumerate(dataset.lengths.tolist()):
             group = file.create_group(f"episode_{index}")
             group.attrs["id"] = index
-            group.attrs["total_steps"] = int(steps)
+            group.attrs["total_steps"] = steps
             group.create_group("infos")
-            groups.append(group)
-        for name in columns:
-            runs[name] = []
-            for group, (start, stop) in zip(groups, _spans(dataset, name), strict=True):
-                written = group.create_dataset(path_of(name), data=dataset.read(name, start, stop))
-                _extend(runs[name], written.id.get_offset(), written.id.get_storage_size())
-                advance()
+            groups.append(group.id)
+        for name in COLUMNS:
+            if name in dataset:
+                runs[name] = []
+                kind = h5py.h5t.py_create(np.dtype(COLUMNS[name].dtype), logical=True)
+                for group, (start, stop) in zip(groups, _spans(dataset, name), strict=True):
+                    space = h5py.h5s.create_simple((stop - start, *dataset.shape(name)[1:]))
+                    made = h5py.h5d.create(group, path_of(name).encode(), kind, space, settings)
+                    _extend(runs[name], made.get_offset(), made.get_storage_size())
     return runs
+
+
+def _pour(file: int, runs: Runs, parts: Iterable[np.ndarray]) -> None:
+    """Write the parts of a column, one after the other, into its runs."""
+    places = iter(runs)
+    offset = room = 0
+    for part in parts:
+        left = part.reshape(-1).view(np.uint8).data
+        while len(left):
+            if room == 0:
+                offset, room = next(places)
+            done = os.pwrite(file, left[:room], offset)
+            offset, room, left = offset + done, room - done, left[done:]
 
 
 def describe(dataset: Dataset, runs: dict[str, Runs]) -> dict[str, Any]:
@@ -75,7 +109,7 @@ def columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
         runs = tuple((int(offset), int(size)) for offset, size in entry["runs"])
         if name not in COLUMNS or dtype != COLUMNS[name].dtype:
             raise DataError(f"{path}: column {name} of dtype {dtype} is unknown; the metadata were altered")
-        if sum(size for _, size in runs) != dtype.itemsize * np.prod(shape):
+        if sum(size for _, size in runs) != COLUMNS[name].bytes(shape):
             raise DataError(f"{path}: the bytes of column {name} don't add up; the metadata were altered")
         found[name] = FileColumn(path, dtype, shape, runs, stamp)
     return found

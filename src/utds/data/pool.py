@@ -11,7 +11,7 @@ Reward, termination and action n belong to the step from observation row `rows[n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -66,14 +66,18 @@ class Ranges(NamedTuple):
 
 @dataclass(frozen=True)
 class Info:
-    """What a pool is made of; hashable, hence static under jit."""
+    """What a pool is made of; hashable, hence static under jit.
 
-    task: str  # such as walker-walk
-    domain: str | None  # None for data of no known domain
-    ids: tuple[str, ...]  # of the sources, the main dataset first
-    digests: tuple[str, ...]  # of the sources, in the same order
+    Two infos are equal when a compiled program can't tell their pools apart: names don't count, so one compilation
+    serves every pool of a lake with the same sizes.
+    """
+
+    task: str = field(compare=False)  # such as walker-walk
+    domain: str | None = field(compare=False)  # None for data of no known domain
+    ids: tuple[str, ...] = field(compare=False)  # of the sources, the main dataset first
+    digests: tuple[str, ...] = field(compare=False)  # of the sources, in the same order
     sizes: tuple[int, ...]  # transitions of each source
-    rewards: str = "known"  # how shared data was labelled: known, learned, zero or function
+    rewards: str = field(default="known", compare=False)  # how shared data was labelled: known, learned, zero, function
     sampling: Sampling = "transitions"
     members: tuple["Info", ...] = ()  # of a stack: what stands at each place of the leading axis
 
@@ -180,7 +184,7 @@ def stack(pools: Sequence[Pool]) -> Pool:
     # A lake only ever appends reward rows, so the longest table serves every pool made from it.
     columns = max((pool.columns for pool in pools), key=lambda columns: columns.rewards.shape[0])
     if any(pool.columns.observations is not columns.observations for pool in pools):
-        raise ConfigError("only pools of one lake can be stacked; make them with the same utds.Lake")
+        raise ConfigError("only pools of one lake can be stacked; cut them from the same Lake")
     if len({pool.info.sampling for pool in pools}) > 1:
         raise ConfigError("pools that sample by transition and by episode can't be stacked; use one sampling")
     width = max(len(pool.ranges.size) for pool in pools)

@@ -17,7 +17,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
     """One line a stored dataset, from its metadata alone."""
-    table = Table("id", "kind", "episodes", "transitions", "MB", "digest")
+    table = Table("id", "kind", "episodes", "steps", "MB", "digest")
     table.columns[0].no_wrap = True
     for column in table.columns[2:5]:
         column.justify = "right"

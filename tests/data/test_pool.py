@@ -1,0 +1,181 @@
+"""Pools: rows that stay together, whose data is whose, uniform frequencies, stacks, statistics, refusals."""
+
+from collections import Counter
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from utds.data.dataset import Dataset
+from utds.data.lake import Lake, share
+from utds.data.pool import Batch, stack
+from utds.errors import ConfigError, DataError
+
+LENGTHS = ([3, 7, 2], [5, 5], [1, 9, 4, 6])
+
+
+@partial(jax.jit, static_argnames=("size", "which"))
+def draw(pool, key, size: int, which: str = "sample") -> Batch:
+    return getattr(pool, which)(key, size)
+
+
+@pytest.fixture
+def sources(coded) -> list[Dataset]:
+    return [coded(number, lengths) for number, lengths in enumerate(LENGTHS)]
+
+
+def decoded(batch: Batch, datasets: list[Dataset]) -> list[tuple[int, int]]:
+    """(dataset, transition) of each row of the batch, after checking that all its columns agree on it."""
+    found = []
+    for i, observation in enumerate(np.asarray(batch.observations)):
+        number, row = divmod(int(observation[0]), 100_000)
+        step = round(float(batch.actions[i, 0]) * 2**20)
+        data = datasets[number]
+        assert observation[1] == -row and data.rows[step] == row
+        assert np.array_equal(batch.next_observations[i], observation + np.array([1, -1]))
+        assert batch.actions[i, 1] == -batch.actions[i, 0]
+        assert batch.rewards[i] == 10_000 * number + step
+        assert batch.terminations[i] == float(data.terminations[step])
+        found.append((number, step))
+    return found
+
+
+def test_every_row_of_a_batch_belongs_together(sources):
+    pool = share(*sources)
+    batch = draw(pool, jax.random.key(0), 3000)
+    found = decoded(batch, sources)
+    numbers = np.array([number for number, _ in found])
+    assert np.array_equal(batch.source, numbers)
+    assert np.array_equal(batch.own, (numbers == 0).astype(np.float32))
+    assert set(found) == {(d, n) for d, lengths in enumerate(LENGTHS) for n in range(sum(lengths))}
+
+
+def test_take_walks_through_the_pool_in_order(sources):
+    pool = share(sources[1], sources[0], sources[2])
+    batch = pool.take(jnp.arange(pool.size))
+    order = [(d, n) for d in (1, 0, 2) for n in range(sum(LENGTHS[d]))]
+    assert decoded(batch, sources) == order
+    assert np.array_equal(batch.source, [(1, 0, 2).index(d) for d, _ in order])
+
+
+@pytest.mark.parametrize(("which", "allowed"), [("sample", (0, 1, 2)), ("sample_own", (0,)), ("sample_shared", (1, 2))])
+def test_transitions_are_uniform(sources, which, allowed):
+    pool = share(*sources)
+    counts = Counter(zip(*(x.tolist() for x in _codes(draw(pool, jax.random.key(1), 200_000, which))), strict=True))
+    expected = {(d, n) for d in allowed for n in range(sum(LENGTHS[d]))}
+    assert set(counts) == expected
+    assert stats.chisquare(list(counts.values())).pvalue > 1e-3
+
+
+def test_episodes_then_steps(sources):
+    pool = share(*sources, sampling="episodes")
+    counts = Counter(zip(*(x.tolist() for x in _codes(draw(pool, jax.random.key(2), 200_000))), strict=True))
+    episodes = sum(len(lengths) for lengths in LENGTHS)
+    expected = {}
+    for d, lengths in enumerate(LENGTHS):
+        chances = np.repeat(1 / (episodes * np.array(lengths)), lengths)
+        expected |= {(d, n): 200_000 * chance for n, chance in enumerate(chances)}
+    assert stats.chisquare([counts[key] for key in expected], list(expected.values())).pvalue > 1e-3
+    own = draw(pool, jax.random.key(3), 500, "sample_own")
+    assert set(np.asarray(own.source).tolist()) == {0}
+
+
+def _codes(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    codes = np.asarray(batch.observations[:, 0]).astype(int) // 100_000
+    return codes, np.rint(np.asarray(batch.actions[:, 0]) * 2**20).astype(int)
+
+
+def test_statistics_are_those_of_the_states_that_transitions_leave(sources):
+    pool = share(*sources)
+    states = np.concatenate([data.observations[data.rows] for data in sources]).astype(np.float64)
+    np.testing.assert_allclose(pool.mean, states.mean(axis=0), rtol=1e-6)
+    np.testing.assert_allclose(pool.std, states.std(axis=0), rtol=1e-6)
+    rewards = np.concatenate([data.rewards for data in sources])
+    assert (float(pool.reward_min), float(pool.reward_max)) == (rewards.min(), rewards.max())
+    assert (pool.size, pool.shared_size, pool.observation_size, pool.action_size) == (42, 30, 2, 2)
+
+
+def test_a_constant_feature_has_deviation_one():
+    data = Dataset.from_arrays(np.full((5, 1), 1e4 + 0.1), np.zeros((4, 1)), np.zeros(4))
+    assert share(data).std.tolist() == [1.0]
+
+
+def test_zero_rewards_leave_the_own_ones(sources):
+    pool = share(*sources, rewards="zero")
+    batch = pool.take(jnp.arange(pool.size))
+    assert np.array_equal(batch.rewards, np.where(batch.source == 0, np.arange(42), 0))
+    assert (float(pool.reward_min), float(pool.reward_max)) == (0, 11)
+
+
+def test_a_function_labels_the_shared_data_alone(sources):
+    pool = share(*sources, rewards=lambda s, a, t: s[:, 0] - 2 * t[:, 0])
+    batch = pool.take(jnp.arange(pool.size))
+    shared = np.asarray(batch.source) > 0
+    assert np.array_equal(batch.rewards[~shared], np.arange(12))
+    assert np.array_equal(batch.rewards[shared], (batch.observations - 2 * batch.next_observations)[shared, 0])
+
+
+def test_pools_of_one_lake_share_columns_and_compilation(sources):
+    lake = Lake(sources, tasks=["coded"])
+    first, second = lake.pool(sources[0], sources[1]), lake.pool(sources[0], sources[1], rewards="zero")
+    assert first.columns.observations is second.columns.observations
+    before = draw._cache_size()
+    draw(first, jax.random.key(0), 17)
+    draw(second, jax.random.key(0), 17)
+    assert draw._cache_size() == before + 1
+
+
+def test_a_stack_samples_as_its_members_do(sources):
+    lake = Lake(sources)
+    pools = [
+        lake.pool(sources[0]),
+        lake.pool(sources[2], sources[0], sources[1]),
+        lake.pool(sources[1], rewards="zero"),
+    ]
+    stacked = stack(pools)
+    keys = jax.random.split(jax.random.key(5), 3)
+    batches = jax.jit(jax.vmap(lambda pool, key: pool.sample(key, 50), in_axes=(stacked.axes(), 0)))(stacked, keys)
+    assert stacked.columns.observations is pools[0].columns.observations
+    assert (stacked.size, stacked.shared_size) == (10, 0)
+    for i, (pool, key) in enumerate(zip(pools, keys, strict=True)):
+        for got, wanted in zip(batches, draw(pool, key, 50), strict=True):
+            assert np.array_equal(got[i], wanted)
+
+
+def test_columns_are_used_in_place(sources):
+    columns = share(*sources).columns
+    for name in ("observations", "actions", "rows", "rewards"):
+        array = getattr(columns, name)
+        assert array.unsafe_buffer_pointer() % 64 == 0
+    host = np.asarray(columns.observations)
+    assert host.ctypes.data == columns.observations.unsafe_buffer_pointer()
+
+
+def test_different_robots_are_refused_by_name(coded):
+    main = coded(0, [3], id="a/x")
+    with pytest.raises(DataError, match=r"a/x is of an unnamed domain and b/y of walker"):
+        share(main, coded(1, [3], id="b/y", domain="walker"))
+    wider = Dataset.from_arrays(np.zeros((4, 3)), np.zeros((3, 2)), np.zeros(3), task="coded", id="c/z")
+    with pytest.raises(DataError, match=r"a/x has observations of 2 numbers and c/z of 3"):
+        share(main, wider)
+
+
+def test_what_cannot_be_pooled_says_why(coded):
+    main, other = coded(0, [3], task="walk"), coded(1, [3], task="run", id="run/replay")
+    with pytest.raises(DataError, match=r"run/replay holds neither rewards of walk nor physics"):
+        share(main, other)
+    with pytest.raises(DataError, match="unnamed task"):
+        share(coded(0, [3], task="custom"), coded(1, [3], task="custom"))
+    with pytest.raises(ConfigError, match="no shared data"):
+        share(main).sample_shared(jax.random.key(0), 2)
+    with pytest.raises(ConfigError, match="one lake"):
+        stack([share(main), share(main)])
+    with pytest.raises(ConfigError, match="sampling='steps'"):
+        share(main, sampling="steps")
+    with pytest.raises(DataError, match="not in this lake"):
+        Lake([main]).pool(other)
+    with pytest.raises(ConfigError, match="rewards='true' is unknown"):
+        share(main, other, rewards="true")

@@ -1,0 +1,285 @@
+"""The store: bit-identical round trips, Minari as the reader, ids, and every fault found and told in one line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import h5py
+import minari
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from minari.storage import get_dataset_path
+
+from utds.data import ids, layout, store
+from utds.data.dataset import Dataset
+from utds.errors import DataError
+
+
+def full(lengths: list[int], width: int = 3, seed: int = 0, **metadata) -> Dataset:
+    """Random numbers in every column there is."""
+    random = np.random.default_rng(seed)
+    steps, rows = sum(lengths), sum(lengths) + len(lengths)
+    return Dataset.from_arrays(
+        random.normal(size=(rows, width)),
+        random.uniform(-1, 1, (steps, 2)),
+        random.normal(size=steps),
+        terminations=np.isin(np.arange(steps), np.cumsum(lengths)[::2] - 1),
+        lengths=lengths,
+        physics=random.normal(size=(rows, 5)),
+        task_rewards=random.normal(size=(steps, 2)),
+        **({"task": "robot-walk", "task_names": ("robot-walk", "robot-run")} | metadata),
+    )
+
+
+def file_of(dataset: Dataset) -> Path:
+    return ids.folder(dataset.name) / "data" / layout.FILE
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.integers(1, 5), st.integers(0, 99))
+def test_round_trip_is_bit_identical(lengths, width, seed):
+    made = full(lengths, width, seed, kind="medium", random_return=1.5, expert_return=20.0, description="ö")
+    kept = made.save("robot-walk/medium", overwrite=True)
+    assert kept.columns == made.columns and kept.lengths.tolist() == lengths
+    for name in made.columns:
+        assert kept.column(name).dtype == made.column(name).dtype
+        assert kept.column(name).tobytes() == made.column(name).tobytes()
+    assert kept.digest == made.digest
+    assert kept.metadata.id == "robot-walk/medium" and kept.metadata.description == "ö"
+    assert kept.metadata.versions["minari"] == minari.__version__
+    assert store.verify("robot-walk/medium").columns == made.columns
+    assert kept.save("robot-walk/copy", overwrite=True).digest == made.digest
+
+
+def test_parts_of_a_column_are_read_alone():
+    kept = full([4, 6]).save("robot-walk/medium")
+    out = np.empty((3, 3), np.float32)
+    assert np.array_equal(kept.read("observations", 2, 5, out), full([4, 6]).observations[2:5])
+    assert np.array_equal(kept.episode(1).observations, full([4, 6]).observations[5:])
+
+
+def test_a_column_lies_in_one_stretch():
+    kept = full([10] * 300).save("robot-walk/medium")
+    described = store.read_metadata(ids.folder(kept.name))["utds"]["columns"]
+    assert {name: len(entry["runs"]) for name, entry in described.items()} == dict.fromkeys(kept.columns, 1)
+
+
+def test_columns_in_many_stretches_are_read_too(monkeypatch):
+    monkeypatch.setattr(layout, "_HEADER", 1)  # no room set aside: hdf5 puts headers between the episodes
+    made = full([50] * 40, 30)
+    kept = made.save("robot-walk/medium")
+    described = store.read_metadata(ids.folder(kept.name))["utds"]["columns"]
+    assert len(described["observations"]["runs"]) > 1
+    assert np.array_equal(kept.observations, made.observations)
+    assert np.array_equal(kept.read("physics", 49, 153), made.physics[49:153])
+    store.verify(kept.name)
+
+
+def test_minari_reads_it(root):
+    made = full([4, 6, 3], random_return=1.0, expert_return=9.0)
+    made.save("robot-walk/medium")
+    assert get_dataset_path() == root == ids.root()
+    assert list(minari.list_local_datasets()) == ["utds/robot-walk/medium-v0"]
+    found = minari.load_dataset("utds/robot-walk/medium-v0")
+    assert (found.total_episodes, found.total_steps) == (3, 13)
+    assert found.observation_space.shape == (3,) and found.action_space.low.tolist() == [-1, -1]
+    for index, episode in enumerate(found.iterate_episodes()):
+        ours = made.episode(index)
+        assert np.array_equal(episode.observations, ours.observations)
+        assert np.array_equal(episode.actions, ours.actions)
+        assert np.array_equal(episode.rewards, ours.rewards)
+        assert np.array_equal(episode.infos["physics"], ours.physics)
+        assert np.array_equal(episode.infos["task_rewards"], ours.task_rewards)
+        assert episode.terminations[-1] == ours.terminated and episode.truncations[-1] != ours.terminated
+    assert minari.get_normalized_score(found, np.array([5.0])) == [0.5]
+    long = found.filter_episodes(lambda episode: len(episode) > 3)
+    assert long.total_episodes == 2 and long.total_steps == 10
+
+
+def test_minari_lists_it_in_the_shell():
+    full([4]).save("robot-walk/medium")
+    command = [Path(sys.executable).with_name("minari"), "list", "local"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "200"})
+    assert "utds/robot-walk/medium-v0" in printed.stdout
+
+
+def test_foreign_minari_datasets_load_by_their_own_id(root):
+    full([4]).save("robot-walk/medium")
+    (root / "other").mkdir()
+    os.rename(root / "utds/robot-walk/medium-v0", root / "other/medium-v0")
+    path = root / "other/medium-v0/data/metadata.json"
+    described = json.loads(path.read_text()) | {"dataset_id": "other/medium-v0"}
+    del described["utds"]
+    path.write_text(json.dumps(described))
+    found = store.load("other/medium")
+    assert np.array_equal(found.observations, full([4]).observations) and found.metadata.task == "other"
+    with pytest.raises(DataError, match="not written by utds"):
+        store.verify("other/medium-v0")
+
+
+def test_versions():
+    full([4], seed=0).save("robot-walk/medium")
+    full([4], seed=2).save("robot-walk/medium-v2")
+    full([4], seed=10).save("robot-walk/medium-v10")
+    assert store.load("robot-walk/medium").metadata.id == "robot-walk/medium-v10"
+    assert store.load("utds/robot-walk/medium-v0").digest == full([4], seed=0).digest
+    assert [name for name, _ in store.listed()] == [
+        "robot-walk/medium",
+        "robot-walk/medium-v10",
+        "robot-walk/medium-v2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "id", ["../../x", "/etc/passwd", "a/../b", "a//b", "", ".", "a/.hidden", "a\\b", "a/b\n", "~/x", "a/data", "ä/b"]
+)
+def test_ids_that_could_lead_elsewhere_are_refused(id, root):
+    for action in (store.load, store.verify, full([4]).save):
+        with pytest.raises(DataError, match=r"no dataset id|can't be a dataset id|needs an id") as caught:
+            action(id)
+        assert "\n" not in str(caught.value)
+    assert not root.exists() or not list(root.rglob("*.hdf5"))
+
+
+def test_an_existing_dataset_is_replaced_only_when_asked():
+    first = full([4], seed=0).save("robot-walk/medium")
+    with pytest.raises(DataError, match="exists already"):
+        full([4], seed=1).save("robot-walk/medium")
+    assert store.load("robot-walk/medium").digest == first.digest
+    second = full([4], seed=1).save("robot-walk/medium", overwrite=True)
+    assert second.digest != first.digest and store.load("robot-walk/medium").digest == second.digest
+    with pytest.raises(DataError, match="changed after the dataset was loaded"):
+        _ = first.observations
+    with pytest.raises(DataError, match="there is no dataset robot-walk/expert"):
+        store.load("robot-walk/expert")
+
+
+@pytest.mark.parametrize("column", ["observations", "actions", "rewards", "terminations", "truncations", "physics"])
+@pytest.mark.parametrize("where", [0.0, 0.5, 1.0])
+def test_a_flipped_bit_is_found(column, where):
+    kept = full([4, 6]).save("robot-walk/medium")
+    offset, size = store.read_metadata(ids.folder(kept.name))["utds"]["columns"][column]["runs"][0]
+    with open(file_of(kept), "rb+") as file:
+        place = offset + int(where * (size - 1))
+        file.seek(place)
+        byte = file.read(1)[0]
+        file.seek(place)
+        file.write(bytes([byte ^ 1]))
+    with pytest.raises(DataError, match=f"column {column} was altered"):
+        store.verify(kept.name)
+
+
+def test_altered_metadata_are_found():
+    kept = full([4, 6]).save("robot-walk/medium")
+    path = ids.folder(kept.name) / "data" / "metadata.json"
+    original = path.read_text()
+
+    def altered(change) -> str:
+        described = json.loads(original)
+        change(described["utds"])
+        path.write_text(json.dumps(described))
+        with pytest.raises(DataError) as caught:
+            store.verify(kept.name)
+        return str(caught.value)
+
+    assert "metadata were altered" in altered(lambda ours: ours["metadata"].update(task="robot-run"))
+    assert "damaged" in altered(lambda ours: ours.pop("digest"))
+    assert "damaged" in altered(lambda ours: ours.update(lengths=[[5, 1]]))
+    assert "don't add up" in altered(lambda ours: ours["columns"]["rewards"].update(shape=[9]))
+    assert "format 99" in altered(lambda ours: ours.update(format=99))
+    assert "was altered" in altered(lambda ours: ours["columns"]["rewards"]["runs"][0].__setitem__(0, 8))
+    path.write_text(original[: len(original) // 2])
+    with pytest.raises(DataError, match="no valid JSON"):
+        store.load(kept.name)
+
+
+def test_a_header_that_points_elsewhere_is_found():
+    kept = full([4, 6]).save("robot-walk/medium")
+    size = file_of(kept).stat().st_size
+    with h5py.File(file_of(kept), "r+") as file:
+        file.move("episode_0/rewards", "episode_0/hidden")
+        file["episode_0"]["rewards"] = file["episode_1/rewards"]
+    with open(file_of(kept), "rb+") as file:
+        file.truncate(size)
+    with pytest.raises(DataError):
+        store.verify(kept.name)
+
+
+@pytest.mark.parametrize("left", [0, 100, 5000])
+def test_a_truncated_file_is_told_in_one_line(left):
+    kept = full([4, 6]).save("robot-walk/medium")
+    with open(file_of(kept), "rb+") as file:
+        file.truncate(left)
+    with pytest.raises(DataError, match=f"has {left} bytes instead of .*cut short") as caught:
+        store.load(kept.name)
+    assert "\n" not in str(caught.value)
+
+
+KILLED = """
+import os, random, signal, sys, time
+import numpy as np
+from utds.data import store
+from utds.data.dataset import Dataset
+
+def made(value):
+    rewards = np.full(200, value)
+    return Dataset.from_arrays(np.full((210, 9), value), np.zeros((200, 2)), rewards, lengths=[20] * 10)
+
+wanted = {made(value).digest for value in (1, 2)}
+made(1).save("robot-walk/medium")
+assert "jax" not in sys.modules  # so forking is safe
+for moment in range(20):
+    child = os.fork()
+    if child == 0:
+        for turn in range(10**6):
+            made(1 + turn % 2).save("robot-walk/medium", overwrite=True)
+            made(1 + turn % 2).save(f"robot-walk/new-{moment}-{turn}")
+    time.sleep(random.Random(moment).uniform(0.0, 0.2))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert store.verify("robot-walk/medium").digest in wanted
+    for name, _ in store.listed():
+        assert store.verify(name).digest in wanted
+print(len(list(store.listed())), "whole datasets")
+"""
+
+
+def test_a_kill_at_any_moment_leaves_whole_datasets_alone(root):
+    """A child writes one dataset over another and new ones beside it until it is killed, twenty times."""
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout.split()[0]) > 1, "no kill came late enough for a new dataset to be written"
+    partial = list((root / "utds/robot-walk").glob(".*.part"))
+    assert partial, "no kill came in the middle of a write"
+    assert not any(name.startswith(".") for name, _ in store.listed())
+
+
+def test_a_replacement_killed_between_its_renames_is_undone(root):
+    kept = full([4]).save("robot-walk/medium")
+    folder = ids.folder(kept.name)
+    room = folder.with_name(f".{folder.name}.abc.part")
+    room.mkdir()
+    os.rename(folder, room / "replaced")
+    assert store.load("robot-walk/medium").digest == kept.digest
+
+
+def test_a_full_disk_is_told_and_leaves_no_trace(tmp_path, monkeypatch):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small tmpfs isn't permitted here")
+    try:
+        monkeypatch.setenv("MINARI_DATASETS_PATH", str(disk))
+        small = full([4]).save("robot-walk/medium")
+        with pytest.raises(DataError, match="the disk is full") as caught:
+            full([1000] * 20).save("robot-walk/expert")
+        assert "\n" not in str(caught.value)
+        assert [path.name for path in (disk / "utds/robot-walk").iterdir()] == ["medium-v0"]
+        store.verify(small.name)
+    finally:
+        subprocess.run(["umount", disk], check=True)
