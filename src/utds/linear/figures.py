@@ -18,9 +18,10 @@ BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", 
 INK = "#1f2328"  # text and axes; a page inlining the figure puts its own text colour in its place
 PAPER = "#ffffff"
 
+_FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
+    "font.sans-serif": _FONTS.split(", ")[:-1],
     "mathtext.fontset": "dejavusans",
     "font.size": 8,
     "axes.titlesize": 9,
@@ -74,7 +75,8 @@ def svg(figure: "Figure") -> str:
     buffer = io.StringIO()
     with matplotlib.rc_context(_STYLE):
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-    return re.sub(r"(\d\.\d{3})\d+", r"\1", buffer.getvalue())  # a thousandth of a point is enough
+    text = re.sub(r"(\d\.\d{3})\d+", r"\1", buffer.getvalue())  # a thousandth of a point is enough
+    return text.replace("font-family: 'DejaVu Sans';", f"font-family: {_FONTS};")  # formulas name no second choice
 
 
 def inline(document: str, name: str, description: str) -> str:

@@ -3,7 +3,9 @@
 import numpy as np
 
 from utds.errors import ConfigError, DataError
-from utds.linear.models import Array
+from utds.linear.models import Array, Integers
+
+_EPSILON = float(np.finfo(np.float64).eps)
 
 
 def covariance(features: Array, ridge: float, weights: Array | None = None) -> Array:
@@ -29,19 +31,32 @@ def covariance(features: Array, ridge: float, weights: Array | None = None) -> A
 
 def inverse_root(covariance: Array) -> Array:
     """R [..., d, d] with RᵀR = Λ⁻¹: the inverse of Λ's Cholesky factor, so that φᵀΛ⁻¹φ = ‖Rφ‖² can't be negative."""
-    scale = np.linalg.eigvalsh(covariance)  # [..., d], ascending
     width = covariance.shape[-1]
-    singular = scale[..., 0] <= width * np.finfo(np.float64).eps * scale[..., -1]
-    if singular.any():
-        where = tuple(int(i) for i in np.argwhere(singular)[0])
-        tolerance = width * np.finfo(np.float64).eps * scale[where][-1]
-        rank = int((scale[where] > tolerance).sum())
-        place = f" (first at index {where})" if where else ""
-        raise DataError(
-            f"Λ is rank-deficient, rank {rank} of {width}{place}: use a ridge λ > 0, "
-            "or add data or OOD samples that span the missing directions"
-        )
-    return np.linalg.inv(np.linalg.cholesky(covariance))
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        raise _rank_deficient(covariance) from None
+    # tr Λ · tr Λ⁻¹ bounds the condition number from above and costs nothing; eigenvalues settle the doubtful cases.
+    condition = np.trace(covariance, axis1=-2, axis2=-1) * (root**2).sum(axis=(-2, -1))
+    if condition.max() * width * _EPSILON >= 1 and (_ranks(covariance) < width).any():
+        raise _rank_deficient(covariance)
+    return root
+
+
+def _ranks(covariance: Array) -> Integers:
+    """Numerical rank [...] of each Λ, by its eigenvalues."""
+    scale = np.linalg.eigvalsh(covariance)
+    return (scale > covariance.shape[-1] * _EPSILON * scale[..., -1:]).sum(axis=-1)
+
+
+def _rank_deficient(covariance: Array) -> DataError:
+    ranks = _ranks(covariance)
+    where = tuple(int(i) for i in np.argwhere(ranks == ranks.min())[0])
+    place = f" (first at index {where})" if where else ""
+    return DataError(
+        f"Λ is rank-deficient, rank {ranks.min()} of {covariance.shape[-1]}{place}: use a ridge λ > 0, "
+        "or add data or OOD samples that span the missing directions"
+    )
 
 
 def gamma_lcb(features: Array, covariance: Array, beta: float = 1.0) -> Array:

@@ -154,8 +154,10 @@ def _facts(result: Result) -> tuple[Fact, ...]:
             f"quantifier holds (c = {C}) in, of {cases} cases on {len(result.single.true)} problems",
             str(quantified),
         ),
-        Fact("of these, gap > 2·bound", str(result.broken(2)), "0", result.broken(2) == 0),
-        Fact("of these, gap > bound as printed", str(result.broken(1)), "0", result.broken(1) == 0),
+        Fact("quantified cases with a gap above twice the bound", str(result.broken(2)), "0", result.broken(2) == 0),
+        Fact(
+            "quantified cases with a gap above the bound as printed", str(result.broken(1)), "0", result.broken(1) == 0
+        ),
         Fact("two arms: gap, printed bound, twice the bound", f"{gap:.2f}, {bound:.2f}, {2 * bound:.2f}"),
         *(
             Fact(f"largest rise of the bound by {source} data", f"{rise:.1e}", "≤ 1e-10", rise <= 1e-10)
