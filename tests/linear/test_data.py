@@ -128,6 +128,12 @@ def test_ragged_columns_are_refused():
         Transitions(column, column, column[:, :, :2].astype(float), column)
 
 
+def test_rewards_that_are_no_numbers_are_refused():
+    column = np.zeros((1, 1, 2), dtype=np.int64)
+    with pytest.raises(DataError, match="NaN"):
+        Transitions(column, column, np.array([[[0.0, np.nan]]]), column)
+
+
 @pytest.mark.parametrize(("quality", "coverage"), [(1.1, 0.5), (0.5, -0.1)])
 def test_behaviour_out_of_range(mdp, rng, quality, coverage):
     with pytest.raises(ConfigError, match="must lie in"):

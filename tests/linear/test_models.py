@@ -57,6 +57,8 @@ def test_a_family_shares_dynamics_and_differs_in_reward():
         ({"initial": np.full(4, 0.3)}, "initial must be"),
         ({"theta": np.full(5, 2.0)}, "rewards"),
         ({"psi": np.full((5, 4), 0.3)}, "transitions"),
+        ({"theta": np.full(5, np.nan)}, "theta holds NaN"),
+        ({"initial": np.full(4, np.nan)}, "initial must be"),
     ],
 )
 def test_what_is_no_linear_mdp_is_refused(changes, message):

@@ -1,6 +1,8 @@
 """The page: self-contained, well-formed, the same for the same seed; and `utds theory`."""
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -87,6 +89,11 @@ def test_ids_are_unique_and_every_reference_finds_one(out):
     targets = {address[1:] for address in reader.addresses} | set(re.findall(r"url\(#([^)]+)\)", text))
     assert targets
     assert targets <= set(reader.ids)
+
+
+def test_importing_does_not_load_matplotlib():
+    code = "import sys, utds.linear.page; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 
 def test_six_sections_with_figures_in_the_pages_own_colours(out):

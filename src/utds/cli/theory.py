@@ -3,14 +3,15 @@
 from pathlib import Path
 
 
-def theory(
-    out: Path,  # folder for index.html and the figures (SVG)
-    seed: int = 0,  # seed of every random problem and dataset
-    size: float = 1.0,  # multiplies the number of datasets and problems; 1 takes under a minute
-) -> None:
+def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
     """Show the linear-MDP theory numerically and write one page of figures with what each shows.
 
     Example: utds theory --out out/theory
+
+    Args:
+        out: folder for index.html and the figures (SVG)
+        seed: seed of every random problem and dataset
+        size: multiplies the number of datasets and problems; 1 takes under a minute
     """
     from utds import progress
     from utds.linear import page

@@ -33,6 +33,8 @@ class Transitions:
             raise DataError(
                 f"an empty dataset: [datasets, steps, samples] = {self.states.shape}; collect at least 1 sample a step"
             )
+        if not np.isfinite(self.rewards).all():
+            raise DataError("rewards hold NaN or infinite values")
 
     def rows(self, first: int, last: int) -> "Transitions":
         """Rows `first` to `last` (exclusive) of every step."""

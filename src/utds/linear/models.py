@@ -46,6 +46,9 @@ class LinearMDP:
         ):
             if array.shape != shape:
                 raise DataError(f"{name} has shape {array.shape}, but features {self.features.shape} need {shape}")
+        for name, array in (("features", self.features), ("psi", self.psi), ("theta", self.theta)):
+            if not np.isfinite(array).all():
+                raise DataError(f"{name} holds NaN or infinite values")
         if np.linalg.norm(self.features, axis=-1).max() > 1 + _ROUNDING:
             raise DataError("a feature is longer than 1; scale φ so that ‖φ(s, a)‖₂ ≤ 1 for every pair")
         _check_distribution("transitions ⟨φ, ψ⟩", self.transitions)
@@ -129,5 +132,6 @@ def family(mdp: LinearMDP, similarities: tuple[float, ...], rng: np.random.Gener
 
 
 def _check_distribution(name: str, array: Array) -> None:
-    if array.min() < -_ROUNDING or np.abs(array.sum(axis=-1) - 1).max() > _ROUNDING:
+    proper = array.min() >= -_ROUNDING and np.abs(array.sum(axis=-1) - 1).max() <= _ROUNDING
+    if not proper:  # so asked, NaN is refused too
         raise DataError(f"{name} must be non-negative and sum to 1 over the last axis")

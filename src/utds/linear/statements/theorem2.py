@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utds.linear.bounds import beta, explicit_beta, quantifies, underestimates
-from utds.linear.data import behaviour, collect, draw_ood, share
+from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
 from utds.linear.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, legend, panel
 from utds.linear.learners import Ood, Problem, Solution, pevi, prepare
 from utds.linear.models import Array, LinearMDP, low_rank, related
@@ -100,7 +100,7 @@ def _problems(
 ) -> list[tuple[str, Problem]]:
     """Every setting on the same draws: half of `samples` are D_i's, half D_j's."""
 
-    def pair(episodes: bool) -> list:
+    def pair(episodes: bool) -> list[Transitions]:
         return [collect(mdp, policy, samples // 2, rng, datasets, episodes) for policy in policies]
 
     own, other = pair(episodes=False)
