@@ -30,7 +30,8 @@ def sources(coded) -> list[Dataset]:
 def decoded(batch: Batch, datasets: list[Dataset]) -> list[tuple[int, int]]:
     """(dataset, transition) of each row of the batch, after checking that all its columns agree on it."""
     found = []
-    for i, observation in enumerate(np.asarray(batch.observations)):
+    batch = jax.tree.map(np.asarray, batch)
+    for i, observation in enumerate(batch.observations):
         number, row = divmod(int(observation[0]), 100_000)
         step = round(float(batch.actions[i, 0]) * 2**20)
         data = datasets[number]

@@ -2,7 +2,6 @@
 
 import itertools
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from utds import progress
-from utds.data import arrays
+from utds.data import arrays, npz
 from utds.data.columns import Episode, Metadata
 from utds.data.dataset import Dataset
 from utds.data.recorder import Recorder
 from utds.errors import DataError
-from utds.files import explained
 
 _EPISODE = re.compile(r"episode_(\d+)_(\d+)\.npz")
 _EXORL = ("observation", "action", "reward", "discount", "physics")
@@ -75,7 +73,7 @@ def from_exorl(folder: str | Path, task: str, *, relabel: bool = False, **metada
 
 def from_npz(path: str | Path, **metadata: Any) -> Dataset:
     """One `.npz` file whose arrays are named as the arguments of `Dataset.from_arrays` (and task_names)."""
-    found = read_npz(Path(path))
+    found = npz.read(Path(path))
     if "task_names" in found:
         metadata = {"task_names": tuple(str(name) for name in found.pop("task_names"))} | metadata
     unknown = sorted(set(found) - set(_ARRAYS))
@@ -117,21 +115,6 @@ def from_minari(id: str, **metadata: Any) -> Dataset:
     return recorder.dataset(**({"task": task, "description": f"imported from the Minari dataset {id}"} | metadata))
 
 
-def read_npz(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an `.npz` file; objects are refused unread, since reading one would run its code."""
-    try:
-        with explained(f"read {path}"), np.load(path, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
-    except ValueError as error:
-        if "allow_pickle" in str(error):
-            raise DataError(
-                f"{path} holds a Python object instead of numbers; refused, since loading it could run code"
-            ) from None
-        raise DataError(f"{path} is no array file: {error}") from error
-    except (zipfile.BadZipFile, EOFError, AttributeError) as error:
-        raise DataError(f"{path} is damaged or no .npz file ({error}); fetch it again") from error
-
-
 def _episode_files(folder: Path) -> list[tuple[int, int, Path]]:
     """Index, length and path of each episode, by index."""
     if not folder.is_dir():
@@ -149,7 +132,7 @@ def _episode_files(folder: Path) -> list[tuple[int, int, Path]]:
 
 
 def _exorl_episode(path: Path, steps: int) -> Episode:
-    found = read_npz(path)
+    found = npz.read(path)
     for name in _EXORL[:4]:
         if name not in found:
             raise DataError(f"{path} has no array {name!r}; an episode needs observation, action, reward and discount")

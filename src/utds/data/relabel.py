@@ -10,9 +10,9 @@
 What costs time (physics, learned) is kept beside a stored dataset, under a digest of all that it depends on.
 """
 
+import contextlib
 import hashlib
 import json
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from utds import files
-from utds.data import ids
+from utds.data import ids, npz
 from utds.data.dataset import Dataset
 from utds.data.reward_model import LearnedReward
 from utds.errors import ConfigError, DataError
@@ -174,13 +174,11 @@ def _cached(
     path = _cache_path(dataset, key)
     if path is None:
         return compute()
-    try:
-        with np.load(path, allow_pickle=False) as kept:  # a zip file: each entry carries its checksum
-            arrays = {name: kept[name] for name in kept.files}
-        if arrays["values"].shape == shape and arrays["values"].dtype == np.float32:
-            return arrays
-    except (FileNotFoundError, zipfile.BadZipFile, ValueError, KeyError, EOFError):
-        pass  # not there yet, or damaged: computing it again mends both
+    if path.exists():
+        with contextlib.suppress(DataError):  # damaged (a zip file carries checksums): computing it again mends it
+            arrays = npz.read(path)
+            if "values" in arrays and arrays["values"].shape == shape and arrays["values"].dtype == np.float32:
+                return arrays
     arrays = compute()
     with files.atomic(path) as part, open(part, "wb") as file:
         np.savez(file, allow_pickle=False, **arrays)

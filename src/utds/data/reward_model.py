@@ -5,7 +5,7 @@ read off for the shared ones. Members start from different weights and see diffe
 main data is dense and part where it is thin; their spread is the doubt, and `penalty` times it can be subtracted.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -55,17 +55,16 @@ class LearnedReward:
         inputs, targets = _pairs(main)
         test = _held_out(main, self.held_out, self.seed)
         scale = _Scale.of(inputs[~test], targets[~test])
+        config = replace(self, penalty=0.0)  # which doesn't enter the fit: one compilation for all penalties
         key, init_key = jax.random.split(jax.random.key(self.seed))
-        params = init_ensemble(init_key, self.members, (inputs.shape[1], *self.hidden, 1), False)
-        optimizer = optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.steps))
-        state = optimizer.init(params)
+        params, state = _start(init_key, inputs.shape[1], config)
         data = (scale.inputs(inputs[~test]), scale.targets(targets[~test]))
         done = 0
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
             while done < self.steps:
                 count = min(_CHUNK, self.steps - done)
                 key, chunk = jax.random.split(key)
-                params, state, loss = _train(params, state, data, jax.random.split(chunk, count), self, optimizer)
+                params, state, loss = _train(params, state, data, jax.random.split(chunk, count), config)
                 done += count
                 advance(count, note=f"loss {float(loss):.4f}")
         model = RewardModel(params, scale, float("nan"), float("nan"))
@@ -119,17 +118,23 @@ class RewardModel:
         return np.asarray(mean) * width + self.scale.target_centre, np.asarray(std) * width
 
 
-@partial(jax.jit, static_argnames=("config", "optimizer"))
+def _optimizer(config: LearnedReward) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+
+
+@partial(jax.jit, static_argnames=("width", "config"))
+def _start(key: Array, width: int, config: LearnedReward) -> tuple[MLP, optax.OptState]:
+    params = init_ensemble(key, config.members, (width, *config.hidden, 1), False)
+    return params, _optimizer(config).init(params)
+
+
+@partial(jax.jit, static_argnames="config")
 def _train(
-    params: MLP,
-    state: optax.OptState,
-    data: tuple[Array, Array],
-    keys: Array,
-    config: LearnedReward,
-    optimizer: optax.GradientTransformation,
+    params: MLP, state: optax.OptState, data: tuple[Array, Array], keys: Array, config: LearnedReward
 ) -> tuple[MLP, optax.OptState, Array]:
     """One gradient step a key on squared errors; every member draws its own batch."""
     inputs, targets = data
+    optimizer = _optimizer(config)
 
     def loss(params: MLP, index: Array) -> Array:  # index [E, B]
         predicted = jax.vmap(lambda member, rows: ensemble(jax.tree.map(lambda x: x[None], member), rows)[0])(

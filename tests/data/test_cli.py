@@ -1,0 +1,101 @@
+"""The data commands, as functions: what they print and what they refuse."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from utds.cli import data
+from utds.data import store
+from utds.data.reward_model import LearnedReward
+from utds.data.summary import picture
+from utds.errors import ConfigError, DataError
+
+
+@pytest.fixture
+def stored(record):
+    first = record("pointmass-reach-top-left", seed=0).save("pointmass-reach-top-left/random")
+    second = record("pointmass-reach-top-right", seed=1).save("pointmass-reach-top-right/random")
+    return first, second
+
+
+def test_list(stored, capsys, root):
+    data.list_()
+    printed = capsys.readouterr().out
+    assert "pointmass-reach-top-left/random" in printed and f"2 datasets under {root}" in printed.replace("\n", "")
+
+
+def test_show(stored, capsys):
+    data.show("pointmass-reach-top-left/random")
+    printed = capsys.readouterr().out
+    for word in ("seed", "mujoco", "task_rewards", "float64", "█", "returns of the episodes"):
+        assert word in printed
+
+
+def test_picture_counts_every_episode():
+    lines = picture(np.array([0.0] * 5 + [120.0] * 10)).plain.splitlines()
+    assert lines[0] == "returns of the episodes: mean 80, median 120, deviation 56.57"
+    assert len(lines) == 13
+    assert lines[1].split()[-2:] == ["█" * 20, "5"] and lines[-1].split()[-2:] == ["█" * 40, "10"]
+    assert sum(int(line.split()[-1]) for line in lines[1:]) == 15
+    assert picture(np.ones(3)).plain.endswith("all 3 are 1")
+
+
+def test_verify(stored, capsys):
+    data.verify(("pointmass-reach-top-left/random", "pointmass-reach-top-right/random"))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 2 and all("7 columns right, rewards within" in line for line in lines)
+    with pytest.raises(ConfigError, match="at least one"):
+        data.verify(())
+
+
+def test_export_and_import(stored, capsys, tmp_path):
+    data.export("pointmass-reach-top-left/random", tmp_path / "episodes")
+    data.export("pointmass-reach-top-left/random", tmp_path / "all.npz")
+    data.import_(str(tmp_path / "episodes"), "pointmass-reach-top-left/folder", task="pointmass-reach-top-left")
+    data.import_(str(tmp_path / "all.npz"), "pointmass-reach-top-left/file", task="pointmass-reach-top-left")
+    data.import_("utds/pointmass-reach-top-left/random-v0", "top-left/minari", format="minari")
+    for name in ("pointmass-reach-top-left/folder", "pointmass-reach-top-left/file", "top-left/minari"):
+        assert np.array_equal(store.load(name).rewards, stored[0].rewards)
+    assert store.load("pointmass-reach-top-left/file").metadata.kind == "file"
+    with pytest.raises(ConfigError, match="say whose rewards"):
+        data.import_(str(tmp_path / "episodes"), "a/b")
+    with pytest.raises(ConfigError, match="--relabel is for exorl"):
+        data.import_(str(tmp_path / "all.npz"), "a/b", relabel=True)
+
+
+def test_relabel(stored, capsys, tmp_path):
+    id, task = "pointmass-reach-top-left/random", "pointmass-reach-top-right"
+    data.relabel(id, task, save="pointmass-reach-top-right/shared")
+    assert "40 transitions labelled" in capsys.readouterr().out
+    kept = store.load("pointmass-reach-top-right/shared")
+    index = kept.metadata.task_names.index(task)
+    assert np.array_equal(kept.rewards, stored[0].task_rewards[:, index]) and kept.metadata.task == task
+    code = tmp_path / "mine.py"
+    code.write_text("def reward(s, a, t):\n    return t[:, 0]\n")
+    data.relabel(id, "mine", rewards=f"{code}:reward", save="mine/first")
+    assert np.array_equal(store.load("mine/first").rewards, stored[0].observations[stored[0].rows + 1, 0])
+
+
+def test_relabel_tells_how_sure_a_learned_reward_is(stored, capsys, monkeypatch):
+    fit = LearnedReward.fit
+    monkeypatch.setattr(LearnedReward, "fit", lambda self, main: fit(replace(self, steps=20, hidden=(8,)), main))
+    data.relabel(stored[0].name, "pointmass-reach-top-right", rewards="learned", main=stored[1].name)
+    printed = capsys.readouterr().out.replace("\n", " ")
+    for words in ("kept aside: correlation", "doubt about", "correlation with the true rewards"):
+        assert words in printed
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"rewards": "guess"}, ConfigError, "use known, learned, zero, or a function"),
+        ({"rewards": "learned"}, ConfigError, "needs data of pointmass-reach-top-right"),
+        ({"penalty": 1.0}, ConfigError, "are for learned rewards"),
+        ({"rewards": "learned", "main": "pointmass-reach-top-left/random"}, ConfigError, "carries rewards of"),
+        ({"rewards": "absent.py:reward"}, DataError, "is no Python file"),
+    ],
+)
+def test_relabel_refuses(stored, changes, error, message):
+    with pytest.raises(error, match=message):
+        data.relabel("pointmass-reach-top-left/random", "pointmass-reach-top-right", **changes)
