@@ -102,7 +102,7 @@ class _Trainer:
         self.advance = _advance_together if vmap else _advance_in_turn
         self.keys = tuple(jax.random.split(jax.random.key(seed)) for seed in seeds)  # [init, steps] each
         spec = Spec.of(pool)
-        reward = max(abs(spec.reward_min), abs(spec.reward_max), 1.0)
+        reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
         self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
         self.spec, self.note = spec, ""
 
@@ -129,12 +129,9 @@ class _Trainer:
 
     def _begin(self) -> tuple[tuple[Lane, ...], int]:
         """Lanes as saved, or fresh ones."""
-        fresh = jax.jit(partial(_fresh, self.algorithm, self.spec))
-        like = tuple(jax.eval_shape(fresh, init, self.pool) for init, _ in self.keys)
-        saved = checkpoints.load(self.run.path, like, self.seeds)
-        if saved:
-            return jax.tree.map(jnp.array, saved[0]), saved[1]
-        return tuple(fresh(init, self.pool) for init, _ in self.keys), 0
+        lanes = tuple(_fresh(self.algorithm, self.spec, self.pool, init) for init, _ in self.keys)
+        saved = checkpoints.load(self.run.path, lanes, self.seeds)
+        return (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (lanes, 0)
 
     def _next_stop(self, step: int) -> int:
         """The next step at which something is to be written."""
@@ -181,7 +178,8 @@ class _Trainer:
         return zip(self.seeds, lanes, strict=True)
 
 
-def _fresh(algorithm: Algorithm, spec: Spec, key: Array, pool: Pool) -> Lane:
+@partial(jax.jit, static_argnums=0)
+def _fresh(algorithm: Algorithm, spec: Spec, pool: Pool, key: Array) -> Lane:
     """A lane at step 0; `pool` only tells which metrics there will be."""
     state = algorithm.init(key, spec)
     shapes = jax.eval_shape(lambda: _step(algorithm, state, pool, key)[1])

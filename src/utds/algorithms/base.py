@@ -14,14 +14,16 @@ scalars; over many steps they are averaged, except those named `…_max`, never 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax import Array
+
+from utds.errors import ConfigError
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
@@ -30,6 +32,11 @@ Metrics = dict[str, Array]
 T = TypeVar("T")
 
 
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["mean", "std", "reward_min", "reward_max"],
+    meta_fields=["observation_size", "action_size"],
+)
 @dataclass(frozen=True)
 class Spec:
     """What an algorithm must know of a problem before it sees a batch. Statistics may be left out, as online."""
@@ -38,8 +45,8 @@ class Spec:
     action_size: int  # A; actions lie in [-1, 1]
     mean: Any = 0.0  # [O] or scalar, subtracted from observations
     std: Any = 1.0  # [O] or scalar, observations are divided by it
-    reward_min: float = 0.0  # smallest reward in the data
-    reward_max: float = 1.0  # largest reward in the data
+    reward_min: Any = 0.0  # smallest reward in the data
+    reward_max: Any = 1.0  # largest reward in the data
 
     @staticmethod
     def of(pool: Pool) -> Spec:
@@ -47,10 +54,10 @@ class Spec:
         return Spec(
             observation_size=pool.observation_size,
             action_size=pool.action_size,
-            mean=np.asarray(pool.mean),
-            std=np.asarray(pool.std),
-            reward_min=float(pool.reward_min),
-            reward_max=float(pool.reward_max),
+            mean=pool.mean,
+            std=pool.std,
+            reward_min=pool.reward_min,
+            reward_max=pool.reward_max,
         )
 
 
@@ -64,9 +71,9 @@ class Normal(NamedTuple):
     def of(spec: Spec, enabled: bool) -> Normal:
         """The pool's statistics, or the identity; a constant feature is centred and left unscaled."""
         mean, std = (spec.mean, spec.std) if enabled else (0.0, 1.0)
-        std = np.where(np.asarray(std) < 1e-6, 1.0, std)
+        std = jnp.where(jnp.asarray(std) < 1e-6, 1.0, std)
         size = (spec.observation_size,)
-        return Normal(*(jnp.asarray(np.broadcast_to(x, size), jnp.float32) for x in (mean, std)))
+        return Normal(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in (mean, std)))
 
     def __call__(self, observations: Array) -> Array:
         """[B, O] -> [B, O]."""
@@ -141,3 +148,19 @@ def gradient(loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, m
 
     grads, metrics = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), split)
     return grads, reduce(metrics)
+
+
+def check(config: Any) -> None:
+    """Refuse hyper-parameters that make no sense, whatever the algorithm."""
+    for field in fields(config):
+        name, value = field.name, getattr(config, field.name)
+        if isinstance(value, int) and not isinstance(value, bool) and isinstance(field.default, int) and value < 1:
+            raise ConfigError(f"{name}={value} must be at least 1")
+        if name.endswith("_rate") and not value > 0:
+            raise ConfigError(f"{name}={value} must be positive")
+        if name == "discount" and not 0 <= value < 1:
+            raise ConfigError(f"discount={value} must lie in [0, 1)")
+        if name == "tau" and not 0 < value <= 1:
+            raise ConfigError(f"tau={value} must lie in (0, 1]")
+        if name.endswith("floor") and isinstance(value, str) and value != "auto":
+            raise ConfigError(f"{name}={value!r} must be a number, auto or nothing")

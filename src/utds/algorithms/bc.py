@@ -35,6 +35,9 @@ class BC:
     batch: int = 256  # transitions a gradient step
     actor_rate: float = 3e-4  # Adam's learning rate
 
+    def __post_init__(self) -> None:
+        base.check(self)
+
     def init(self, key: Array, spec: Spec) -> State:
         """A fresh policy."""
         sizes = (spec.observation_size, *(self.width,) * self.layers, spec.action_size)

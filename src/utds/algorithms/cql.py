@@ -58,6 +58,9 @@ class CQL:
     actions: int = 10  # actions drawn from each of the three proposals
     entropy: float | None = None  # target entropy of the policy in nats; none: −A
 
+    def __post_init__(self) -> None:
+        base.check(self)
+
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the target critics start as copies, the temperature at 1."""
         actor_key, critic_key = jax.random.split(key)
@@ -100,16 +103,17 @@ class CQL:
 
     def critic_rows(self, state: State, batch: Batch, key: Array) -> Rows:
         """What the critic's loss reads, without gradient: targets [B], 3n proposed actions and their log densities."""
-        next_key, here_key, there_key, uniform_key = jax.random.split(key, 4)
+        normal_key, uniform_key = jax.random.split(key)
         size, width = batch.actions.shape
+        noise = jax.random.normal(normal_key, (size, 2 * self.actions + 1, width))
         here, there = gaussian(state.actor, batch.observations), gaussian(state.actor, batch.next_observations)
-        next_actions, _ = squash(*there, jax.random.normal(next_key, (size, width)))
+        next_actions, _ = squash(*there, noise[:, -1])
         values = jnp.min(q_values(state.target_critic, batch.next_observations, next_actions), axis=0)
         uniform = jax.random.uniform(uniform_key, (size, self.actions, width), minval=-1, maxval=1)
         proposals = [
             (uniform, jnp.full((size, self.actions), -width * jnp.log(2.0))),
-            self.several(here, here_key),
-            self.several(there, there_key),
+            several(*here, noise[:, : self.actions]),
+            several(*there, noise[:, self.actions : -1]),
         ]
         actions, log_densities = (jnp.concatenate(parts, axis=1) for parts in zip(*proposals, strict=True))
         return {
@@ -119,11 +123,6 @@ class CQL:
             "proposals": actions,
             "log_densities": log_densities,
         }
-
-    def several(self, policy: tuple[Array, Array], key: Array) -> tuple[Array, Array]:
-        """n actions [B, n, A] and log densities [B, n] of Gaussians [B, A] under tanh."""
-        mean, std = (x[:, None] for x in policy)
-        return squash(mean, std, jax.random.normal(key, (mean.shape[0], self.actions, mean.shape[-1])))
 
     def critic_loss(self, critic: MLP, rows: Rows) -> tuple[Array, Metrics]:
         """Bellman loss and conservative term, summed over members; one pass through the critics for all actions."""
@@ -178,6 +177,11 @@ class UDS(CQL):
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions; shared ones with reward 0."""
         return unrewarded(super().draw(state, pool, key))
+
+
+def several(mean: Array, std: Array, noise: Array) -> tuple[Array, Array]:
+    """n actions [B, n, A] and their log densities [B, n], of Gaussians [B, A] under tanh, from noise [B, n, A]."""
+    return squash(mean[:, None], std[:, None], noise)
 
 
 def unrewarded(batch: Batch) -> Batch:

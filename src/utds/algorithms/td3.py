@@ -57,6 +57,9 @@ class TD3:
     policy_delay: int = 2  # critic steps a policy step; the target networks move with the policy
     floor: Floor = None  # least value of a Bellman target: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
 
+    def __post_init__(self) -> None:
+        base.check(self)
+
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
         actor_key, critic_key = jax.random.split(key)
@@ -73,7 +76,7 @@ class TD3:
             target_critic=jax.tree.map(jnp.copy, critic),
             actor_moments=base.start(actor, self.actor_rate),
             critic_moments=base.start(critic, self.critic_rate),
-            worst_value=jnp.float32(min(spec.reward_min, 0.0) / (1 - self.discount)),
+            worst_value=jnp.asarray(jnp.minimum(spec.reward_min, 0.0) / (1 - self.discount), jnp.float32),
         )
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
@@ -95,15 +98,15 @@ class TD3:
         state, actor_metrics = self.delayed_policy_step(state, batch)
         return state, metrics | actor_metrics | {"own_share": jnp.mean(batch.own)}
 
-    def target_actions(self, state: State, next_observations: Array, key: Array) -> Array:
-        """π⁻(s') with clipped noise: [B, O] -> [B, A]."""
-        actions = deterministic(state.target_actor, next_observations)
-        noise = self.smoothing * jax.random.normal(key, actions.shape)
-        return jnp.clip(actions + jnp.clip(noise, -self.smoothing_clip, self.smoothing_clip), -1, 1)
+    def target_actions(self, state: State, next_observations: Array, noise: Array) -> Array:
+        """π⁻(s') with clipped noise: [B, O], standard normal [B, A] -> [B, A]."""
+        noise = jnp.clip(self.smoothing * noise, -self.smoothing_clip, self.smoothing_clip)
+        return jnp.clip(deterministic(state.target_actor, next_observations) + noise, -1, 1)
 
     def critic_rows(self, state: State, batch: Batch, key: Array) -> Rows:
         """What the critic's loss reads, without gradient: y = r + γ·d·min_n Q⁻_n(s', a')  [B]."""
-        actions = self.target_actions(state, batch.next_observations, key)
+        noise = jax.random.normal(key, batch.actions.shape)
+        actions = self.target_actions(state, batch.next_observations, noise)
         values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
         targets = batch.rewards + self.discount * (1 - batch.terminations) * values
         targets = floored(targets, self.floor, state)

@@ -14,7 +14,7 @@ On one task's data alone this is PBRL (Bai et al., 2022). What the released code
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import jax
 import jax.numpy as jnp
@@ -23,9 +23,13 @@ from jax import Array
 from utds.algorithms.base import Metrics
 from utds.algorithms.networks import MLP, deterministic, q_values
 from utds.algorithms.td3 import TD3, Floor, Rows, State, floored
+from utds.errors import ConfigError
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
+
+Bootstrap = Literal["target", "online"]
+Sampling = Literal["pool", "transitions", "episodes"]
 
 
 @dataclass(frozen=True)
@@ -45,10 +49,18 @@ class UTDS(TD3):
     ood_noise: float = 0.01  # standard deviation of the noise that sets the K actions apart
     ood_next: bool = False  # draw OOD actions at the next states too
     ood_floor: Floor = None  # least value of an OOD pseudo-target: a number, none, or "auto" as for `floor`
-    bootstrap: Literal["target", "online"] = "target"  # which critics the Bellman target reads
+    bootstrap: Bootstrap = "target"  # which critics the Bellman target reads
     shared_ratio: float = 1.0  # factor on both penalties on shared data, at the start
     shared_ratio_steps: int = 500_000  # steps over which that factor goes linearly to 1
-    sampling: Literal["pool", "transitions", "episodes"] = "pool"  # uniform over what; pool: as the pool says
+    sampling: Sampling = "pool"  # uniform over what; pool: as the pool says
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.members < 2:
+            raise ConfigError("members=1 has no spread to measure uncertainty by; use at least 2")
+        for name, known in (("bootstrap", Bootstrap), ("sampling", Sampling)):
+            if getattr(self, name) not in get_args(known):
+                raise ConfigError(f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(known))}")
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions, or over its episodes and then their steps."""
@@ -58,9 +70,11 @@ class UTDS(TD3):
 
     def critic_rows(self, state: State, batch: Batch, key: Array) -> Rows:
         """What the critic's loss reads, without gradient: targets [B, E], OOD actions [B, K, A]."""
-        target_key, ood_key, next_key = jax.random.split(key, 3)
+        draws = 1 + self.ood_actions * (2 if self.ood_next else 1)
+        noise = jax.random.normal(key, (batch.rewards.size, draws, batch.actions.shape[1]))
+        smoothing, here, there = jnp.split(noise, (1, 1 + self.ood_actions), axis=1)
         ratio = self.penalty_ratio(state.step, batch.own)
-        actions = self.target_actions(state, batch.next_observations, target_key)
+        actions = self.target_actions(state, batch.next_observations, smoothing[:, 0])
         critic = state.target_critic if self.bootstrap == "target" else state.critic
         q = q_values(critic, batch.next_observations, actions)  # [E, B]
         values = q - self.beta_in * ratio * uncertainty(q)
@@ -69,12 +83,12 @@ class UTDS(TD3):
             "observations": batch.observations,
             "actions": batch.actions,
             "targets": floored(targets, self.floor, state).T,
-            "ood_actions": self.near_policy(state.actor, batch.observations, ood_key),
+            "ood_actions": self.near_policy(state.actor, batch.observations, here),
             "ratio": ratio,
         }
         if self.ood_next:
             rows["next_observations"] = batch.next_observations
-            rows["ood_next_actions"] = self.near_policy(state.actor, batch.next_observations, next_key)
+            rows["ood_next_actions"] = self.near_policy(state.actor, batch.next_observations, there)
         return rows
 
     def critic_loss(self, critic: MLP, rows: Rows, state: State) -> tuple[Array, Metrics]:
@@ -113,11 +127,9 @@ class UTDS(TD3):
         left = jnp.maximum(1 - step / self.shared_ratio_steps, 0)
         return 1 + (1 - own) * (self.shared_ratio - 1) * left
 
-    def near_policy(self, actor: MLP, observations: Array, key: Array) -> Array:
-        """K actions about π(s): [B, O] -> [B, K, A]."""
-        actions = deterministic(actor, observations)[:, None]
-        noise = jax.random.normal(key, (actions.shape[0], self.ood_actions, actions.shape[-1]))
-        return jnp.clip(actions + self.ood_noise * noise, -1, 1)
+    def near_policy(self, actor: MLP, observations: Array, noise: Array) -> Array:
+        """K actions about π(s): [B, O], standard normal [B, K, A] -> [B, K, A]."""
+        return jnp.clip(deterministic(actor, observations)[:, None] + self.ood_noise * noise, -1, 1)
 
     def split_q(self, critic: MLP, rows: Rows) -> tuple[Array, Array]:
         """Q at the data's actions [E, B] and at the OOD actions [E, B, K or 2K]."""
