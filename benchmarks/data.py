@@ -1,0 +1,187 @@
+"""Data: relabelling over dm_control's own loop, loading over numpy's, memory of a pool, and a learned reward.
+
+The learned reward is measured on stored walker data (`walker-walk/medium-replay` and the other tasks' `replay`) where
+it exists under Minari's root; everything else is made here.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from common import fastest, table
+from utds import domains
+from utds.data import ids, relabel, store
+from utds.data.dataset import Dataset
+from utds.data.reward_model import LearnedReward
+from utds.domains.simulator import Simulator
+from utds.domains.suite import quiet_import
+from utds.errors import DataError
+
+STATES = {"walker": 8_000, "quadruped": 4_000, "jaco": 1_000}
+OVER_DM_CONTROL = {"walker": 10, "quadruped": 10, "jaco": 20}  # required
+EPISODES, STEPS = 1_000, 1_000  # of the walker dataset that is loaded
+SOURCES = ("stand", "walk", "run", "flip")  # of the pool whose memory is measured
+
+MEMORY = """
+import jax, numpy as np, utds
+from utds.data.dataset import Dataset
+small = Dataset.from_arrays(np.zeros((11, 24)), np.zeros((10, 6)), np.zeros(10))
+jax.block_until_ready(utds.share(small).columns)  # everything is imported and compiled
+open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
+before = int(open("/proc/self/statm").read().split()[1]) * 4096
+pool = utds.share(*(utds.load(f"walker-{task}/replay") for task in TASKS))
+jax.block_until_ready(pool.columns)
+peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak - before, sum(leaf.nbytes for leaf in jax.tree.leaves(pool.columns)))
+"""
+
+
+def rollout_states(name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """States [count, S] reached by random actions [count, A]."""
+    domain, copies = domains.get(name), 10
+    simulator = Simulator(domain, copies)
+    simulator.reset(0)
+    actions = np.random.default_rng(0).uniform(-1, 1, (count // copies, copies, domain.action_size))
+    states = []
+    for step in actions:
+        simulator.step(step)
+        states.append(simulator.physics())
+    return np.concatenate(states), actions.reshape(count, -1)
+
+
+def dm_control_loop(name: str, states: np.ndarray):
+    """One state after the other, as dm_control's users relabel: set it, then ask the task for its reward."""
+    if name == "jaco":
+        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
+    else:
+        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
+    env.reset()
+
+    def run() -> list[float]:
+        rewards = []
+        for state in states:
+            with env.physics.reset_context():
+                env.physics.set_state(state)
+            rewards.append(env.task.get_reward(env.physics))
+        return rewards
+
+    return run
+
+
+def relabelling() -> None:
+    rows = []
+    for name, count in STATES.items():
+        domain = domains.get(name)
+        states, actions = rollout_states(name, count)
+        loop = dm_control_loop(name, states)
+        times = fastest({"ours": lambda: domain.rewards(states, actions), "dm_control": loop}, repeats=3)  # noqa: B023
+        error = "–"
+        if name != "jaco":  # its reach task draws another target at every reset
+            ours = domain.rewards(states, actions)[:, domain.task_names.index("walk")]
+            error = f"{np.abs(ours - loop()).max():.1e}"
+        rows.append(
+            {
+                "domain": name,
+                "states/s (4 tasks)": round(count / times["ours"]),
+                "dm_control (1 task)": round(count / times["dm_control"]),
+                "over dm_control": f"{times['dm_control'] / times['ours']:.0f}×",
+                "required": f"{OVER_DM_CONTROL[name]}×",
+                "largest difference": error,
+            }
+        )
+    table("relabelling from physics", rows)
+
+
+def walker_like(task: str, seed: int) -> Dataset:
+    """A dataset of walker's shape with every column; the numbers are noise, since only their bytes matter here."""
+    random, steps, rows = np.random.default_rng(seed), EPISODES * STEPS, EPISODES * (STEPS + 1)
+    return Dataset.from_arrays(
+        random.standard_normal((rows, 24), np.float32),
+        random.uniform(-1, 1, (steps, 6)),
+        random.random(steps, np.float32),
+        lengths=[STEPS] * EPISODES,
+        physics=random.random((rows, 18)),
+        task_rewards=random.random((steps, 4), np.float32),
+        task=f"walker-{task}",
+        domain="walker",
+        task_names=domains.task_ids(domains.get("walker")),
+    )
+
+
+def loading_and_memory() -> None:
+    for seed, task in enumerate(SOURCES):
+        walker_like(task, seed).save(f"walker-{task}/replay")
+    file = ids.folder("walker-walk/replay") / "data" / "main_data.hdf5"
+
+    def ours() -> list[np.ndarray]:
+        dataset = store.load("walker-walk/replay")
+        return [dataset.column(name) for name in dataset.columns]
+
+    times = fastest({"ours": ours, "numpy": lambda: np.fromfile(file, np.uint8)})
+    command = [sys.executable, "-c", MEMORY.replace("TASKS", repr(SOURCES))]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    peak, columns = (int(number) for number in printed.split())
+    size = file.stat().st_size / 1e6
+    rows = [
+        {
+            "what": f"loading {EPISODES * STEPS / 1e6:g}M transitions, over numpy reading the same {size:.0f} MB",
+            "ours": f"{times['ours']:.3f} s",
+            "reference": f"{times['numpy']:.3f} s",
+            "ratio": f"{times['ours'] / times['numpy']:.2f}×",
+            "at most": "3×",
+        },
+        {
+            "what": "peak memory of a four-source pool, over its columns",
+            "ours": f"{peak / 1e6:.0f} MB",
+            "reference": f"{columns / 1e6:.0f} MB",
+            "ratio": f"{peak / columns:.2f}×",
+            "at most": "1.3×",
+        },
+    ]
+    table("store and pool", rows)
+
+
+def learned_reward() -> None:
+    try:
+        main = store.load("walker-walk/medium-replay")
+        shared = [store.load(f"walker-{task}/replay") for task in SOURCES if task != "walk"]
+    except DataError as error:
+        print(f"learned reward: not measured, {error}")
+        return
+    model = LearnedReward().fit(main)
+    rows = []
+    for data in shared:
+        truth = relabel.known(data, "walker-walk")
+        mean, std = model.predict(data)
+        rows.append(
+            {
+                "shared data": data.name,
+                "correlation with the truth": float(np.corrcoef(mean, truth)[0, 1]),
+                "at least": "0.95",
+                "mean error": float(np.abs(mean - truth).mean()),
+                "mean doubt": float(std.mean()),
+            }
+        )
+    table(f"learned reward of walker-walk, from {main.name}: {model.correlation:.3f} on episodes kept aside", rows)
+
+
+def main() -> None:
+    relabelling()
+    learned_reward()
+    with tempfile.TemporaryDirectory() as folder:
+        kept = os.environ.get("MINARI_DATASETS_PATH")
+        os.environ["MINARI_DATASETS_PATH"] = str(Path(folder))
+        try:
+            loading_and_memory()
+        finally:
+            os.environ.pop("MINARI_DATASETS_PATH")
+            if kept is not None:
+                os.environ["MINARI_DATASETS_PATH"] = kept
+
+
+if __name__ == "__main__":
+    main()
