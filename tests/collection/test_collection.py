@@ -1,0 +1,147 @@
+"""Collection: what it records, what a kill leaves behind, and the six kinds made from it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import utds.domains
+from utds import rollout
+from utds.collection import kinds, ladder
+from utds.collection.online import Collection
+from utds.collection.options import Collect
+from utds.collection.replay import DISCOUNT, Replay
+from utds.data import store
+from utds.errors import ConfigError, DataError
+from utds.rollout import Episodes
+
+TINY = Path(__file__).parent / "tiny.py"
+TASK = "tinymass-reach-top-right"
+OPTIONS = {"copies": 4, "warmup": 160, "batch": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch, tmp_path):
+    monkeypatch.setenv("UTDS_DOMAINS", str(TINY))
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    if "tinymass" not in utds.domains._DOMAINS:
+        utds.domains._load_own.cache_clear()
+    return utds.domains.get("tinymass")
+
+
+def test_replay_gives_n_step_transitions_within_episodes(tiny):
+    config = Collect(TASK, copies=2, n_step=3, batch=200)
+    replay = Replay(tiny, 1, config, capacity=3)
+    blocks = [numbered(tiny, 2, offset) for offset in (0, 1000)]
+    replay.add_round(blocks[0])
+    for t in range(10):  # a round under way: only its first ten steps count
+        replay.add_step(t, blocks[1])
+    batch = replay.sample(np.random.default_rng(0), 5)
+    first, last = np.asarray(batch.observations)[..., 0], np.asarray(batch.next_observations)[..., 0]
+    np.testing.assert_array_equal(last - first, 3)
+    np.testing.assert_array_equal(np.asarray(batch.actions)[..., 0], first)
+    np.testing.assert_allclose(batch.rewards, first + DISCOUNT * (first + 1) + DISCOUNT**2 * (first + 2), rtol=1e-6)
+    steps = np.unique(first)
+    assert set(steps) <= {offset + 100 * copy + t for offset in (0, 1000) for copy in (0, 1) for t in range(38)}
+    assert steps.max() == 1000 + 100 + 7  # three steps from there end at the last observation that there is
+
+
+def numbered(domain, copies, offset):
+    """Episodes whose every entry is offset + 100 · copy + step."""
+    block = Episodes.empty(domain, copies)
+    for column in block:
+        ids = offset + 100 * np.arange(copies)[:, None] + np.arange(column.shape[1])
+        column[:] = ids[..., None]
+    return block
+
+
+def test_collects_evaluates_and_makes_the_six_kinds(tmp_path):
+    config = Collect(TASK, steps=1280, seed=1, **OPTIONS)
+    collection = Collection(tmp_path / "c", config)
+    collection.run()
+    found = collection.ladder()
+    assert found.steps[0] == 160 and len(found) >= 2 and found.total_steps == 1280
+    assert found.command.startswith(f"utds collect {TASK} --steps 1280 --seed 1 --copies 4")
+    found.save(tmp_path / "l.safetensors")
+    again = ladder.load(TASK, tmp_path / "l.safetensors")
+    assert (again.returns, again.steps, again.medium) == (found.returns, found.steps, found.medium)
+    for kind in kinds.KINDS:
+        stored = kinds.from_collection(collection, found, kind, episodes=8).save(f"{TASK}/{kind}")
+        assert store.verify(stored.name).reward_error < 1e-6
+        assert stored.episodes == 8 or kind == "medium-replay"
+    rounds = [collection.load_round(i) for i in range(8)]
+    everything = kinds.from_collection(collection, found, "replay", episodes=1000)
+    np.testing.assert_array_equal(everything.actions.reshape(32, 40, 2), np.concatenate([r.actions for r in rounds]))
+    made = kinds.generate(again, "replay", 6, seed=2)
+    assert made.episodes == 6 and made.metadata.kind == "replay"
+    np.testing.assert_array_equal(made.actions, kinds.generate(again, "replay", 6, seed=2).actions)
+
+
+def test_other_options_in_the_same_folder_are_refused(tmp_path):
+    Collection(tmp_path, Collect(TASK, **OPTIONS))
+    with pytest.raises(ConfigError, match=r"noise=0.2, not 0.5; give the same options"):
+        Collection(tmp_path, Collect(TASK, noise=0.5, **OPTIONS))
+    Collection(tmp_path, Collect(TASK, steps=2_000_000, **OPTIONS))  # going on for longer is fine
+
+
+def test_a_killed_collection_goes_on_and_loses_nothing(tmp_path):
+    arguments = [f"--{k.replace('_', '-')}={v}" for k, v in OPTIONS.items()]
+    command = [sys.executable, "-m", "utds", "collect", TASK, "--steps=1600", f"--out={tmp_path / 'c'}", *arguments]
+    command += ["--kinds", "replay", "expert"]
+    # The runs share what they compile: starting four times is slow enough.
+    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    environment = os.environ | cache
+    seen: dict[str, bytes] = {}
+    for wanted in (1, 4, 7):  # kill it when so many rounds are there
+        with subprocess.Popen(command, env=environment) as process:
+            while len(list(tmp_path.glob("c/rounds/*.npz"))) < wanted and process.poll() is None:
+                time.sleep(0.01)
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+        for path in tmp_path.glob("c/rounds/*.npz"):
+            assert seen.setdefault(path.name, path.read_bytes()) == path.read_bytes()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for name, content in seen.items():
+        assert (tmp_path / "c" / "rounds" / name).read_bytes() == content
+    replay = store.load(f"{TASK}/replay")
+    assert replay.episodes == 40
+    for index, path in enumerate(sorted(tmp_path.glob("c/rounds/*.npz"))):
+        with np.load(path) as columns:
+            np.testing.assert_array_equal(
+                replay.actions[index * 160 : (index + 1) * 160], columns["actions"].reshape(160, 2)
+            )
+    assert store.verify(f"{TASK}/replay").reward_error < 1e-6
+
+
+def test_rungs_are_the_first_to_reach_equal_steps_of_return():
+    assert ladder.choose([0, 10, 5, 80, 40, 100, 90]) == [0, 3, 5]
+    assert ladder.choose(list(range(0, 90, 10))) == list(range(9))
+    assert ladder.medium_of((10.0, 40.0, 56.0, 100.0)) == 2
+
+
+def test_missing_policies_and_wrong_kinds_are_one_line(tmp_path):
+    with pytest.raises(DataError, match=f"utds collect {TASK}"):
+        ladder.load(TASK)
+    with pytest.raises(ConfigError, match="no kind of data called 'mediun'"):
+        kinds.checked(["mediun"])
+    assert kinds.checked([]) == kinds.KINDS
+
+
+def test_episodes_are_apportioned_by_largest_remainder():
+    assert kinds._apportion(np.array([1, 1, 1]), 10) == [4, 3, 3]
+    assert kinds._apportion(np.array([5, 0, 95]), 10) == [1, 0, 9]
+    assert sum(kinds._apportion(np.array([0.3, 0.3, 7.7, 2.1]), 97)) == 97
+
+
+def test_recording_is_reproducible(tiny):
+    act = kinds._noisy(lambda o: np.zeros((len(o), 2), np.float32), tiny, 0.3, [1])
+    again = kinds._noisy(lambda o: np.zeros((len(o), 2), np.float32), tiny, 0.3, [1])
+    first, second = (rollout.record(tiny, a, 3, seed=4, spread=True) for a in (act, again))
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -1,0 +1,89 @@
+"""Evaluation against a plain loop, hand-computed statistics, and any Gymnasium environment."""
+
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+
+import utds.domains
+from utds import evaluation, rollout
+from utds.errors import ConfigError, DomainError
+from utds.evaluation import Evaluation
+
+
+def push_right(observations):
+    return np.tile(np.float32([1, 0.2]), (len(observations), 1))
+
+
+def test_equals_a_plain_loop_over_the_environment():
+    domain = utds.domains.get("pointmass")
+    found = evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=2, seed=5)
+    env = gymnasium.make("utds/PointmassReachTopRight-v0").unwrapped
+    for episode, expected in enumerate(found.returns):
+        env.reset(seed=0)
+        env._simulator.set_physics(domain.start_state(5, episode)[None])
+        total = sum(env.step(push_right([0])[0])[1] for _ in range(domain.steps))
+        assert total == pytest.approx(expected, rel=1e-12)
+
+
+def test_episodes_do_not_depend_on_how_many_run_together(monkeypatch):
+    together = evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=5, seed=1)
+    monkeypatch.setattr(rollout, "LOCKSTEP", 2)
+    apart = evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=5, seed=1, threads=1)
+    assert together.returns == apart.returns
+    other = evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=5, seed=2)
+    assert set(other.returns).isdisjoint(apart.returns)
+
+
+def test_statistics_by_hand():
+    found = Evaluation("t", (1.0, 2.0, 3.0, 6.0), random_return=1.0, expert_return=5.0)
+    assert found.mean == 3
+    assert found.standard_error == pytest.approx(math.sqrt(14 / 3) / 2)
+    assert found.interval[1] - 3 == pytest.approx(3.182446 * found.standard_error, rel=1e-5)  # t of 3 degrees, 97.5 %
+    assert found.score == 50
+    assert Evaluation("t", (1.0,)).score is None and math.isnan(Evaluation("t", (1.0,)).standard_error)
+    assert evaluation.pooled([found, found]).returns == found.returns * 2
+
+
+class Counter(gymnasium.Env):
+    """Rewards the action as the environment sees it; ends after three steps."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Box(np.float32([0, -2]), np.float32([10, 4]), dtype=np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left = 3
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.zeros(2, np.float32), float(action.sum()), self.left == 0, False, {}
+
+
+def test_any_gymnasium_environment_with_actions_scaled_to_its_box():
+    found = evaluation.evaluate_env(push_right, Counter(), episodes=2)
+    assert found.returns == pytest.approx((3 * (10 + 1.6),) * 2)  # 1 -> 10; 0.2 -> 1 + 0.2·3
+    env = Counter()
+    env.action_space = gymnasium.spaces.Discrete(3)
+    with pytest.raises(ConfigError, match="bounded box"):
+        evaluation.evaluate_env(push_right, env)
+
+
+def test_wrong_input():
+    with pytest.raises(ConfigError, match="at least 1"):
+        evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=0)
+    with pytest.raises(DomainError, match="no task"):
+        evaluation.evaluate(push_right, "submarine-dive")
+    assert evaluation.evaluator("submarine-dive") is None
+
+
+def test_recorded_episodes_hold_together():
+    """Rewards and observations of a recording are those of the simulator put into the recorded physics."""
+    domain = utds.domains.get("pointmass")
+    found = rollout.record(domain, push_right, episodes=2, seed=3)
+    reached = found.physics[:, 1:].reshape(-1, domain.state_size)
+    again = domain.rewards(reached, found.actions.reshape(-1, 2)).reshape(found.rewards.shape)
+    np.testing.assert_allclose(found.rewards, again, atol=1e-6)
+    np.testing.assert_array_equal(found.observations, found.physics.astype(np.float32))  # (x, y, vx, vy) both
