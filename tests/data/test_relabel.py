@@ -124,6 +124,9 @@ def test_learned_rewards_can_be_doubted(coded):
     assert found.std.min() > 0 and found.mean.shape == (40,)
     careful = relabel.rewards_for(other, "coded", LearnedReward(2.0, steps=30, hidden=(16,), members=3), main=main)
     np.testing.assert_allclose(careful, found.mean - 2 * found.std, rtol=1e-5)
+    pool = share(main, other, rewards=plain)
+    batch = pool.take(np.arange(pool.size))
+    assert np.array_equal(batch.rewards, np.concatenate([main.rewards, found.mean])) and pool.info.rewards == "learned"
 
 
 def test_learned_rewards_are_kept_whatever_the_penalty(coded, monkeypatch):

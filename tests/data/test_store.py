@@ -55,6 +55,12 @@ def test_round_trip_is_bit_identical(lengths, width, seed):
     assert kept.save("robot-walk/copy", overwrite=True).digest == made.digest
 
 
+def test_numbers_of_numpy_may_stand_in_the_metadata():
+    made = full([4], seed=0, random_return=np.float32(0.5), task_names=np.array(["robot-walk", "robot-run"]))
+    kept = made.save("robot-walk/medium")
+    assert kept.metadata.random_return == 0.5 and kept.metadata.task_names == ("robot-walk", "robot-run")
+
+
 def test_parts_of_a_column_are_read_alone():
     kept = full([4, 6]).save("robot-walk/medium")
     out = np.empty((3, 3), np.float32)
@@ -195,6 +201,7 @@ def test_altered_metadata_are_found():
     path.write_text(original[: len(original) // 2])
     with pytest.raises(DataError, match="no valid JSON"):
         store.load(kept.name)
+    assert list(store.listed()) == [("robot-walk/medium", {})]
 
 
 def test_a_header_that_points_elsewhere_is_found():

@@ -51,6 +51,13 @@ class Metadata:
     versions: Mapping[str, str] = field(default_factory=dict)  # of the libraries it was recorded with
     description: str = ""
 
+    def __post_init__(self) -> None:
+        """Numbers and names come from many libraries; what is stored are Python's own."""
+        for name, kind in (("seed", int), ("random_return", float), ("expert_return", float)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else kind(value))
+        object.__setattr__(self, "task_names", tuple(str(name) for name in self.task_names))
+
     def identity(self) -> dict[str, Any]:
         """The part that belongs to the content, and therefore to the digest."""
         chosen = ("task", "domain", "kind", "seed", "task_names")

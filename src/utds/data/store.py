@@ -1,5 +1,6 @@
 """Datasets on disk: Minari datasets under Minari's own root, written atomically, checked by digest."""
 
+import contextlib
 import importlib.metadata
 import itertools
 from collections.abc import Iterator
@@ -79,9 +80,12 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def listed() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Short id and metadata of every dataset under the root."""
+    """Short id and metadata of every dataset under the root; those of a damaged one are empty."""
     for name, folder in ids.stored():
-        yield ids.short(name), read_metadata(folder)
+        described: dict[str, Any] = {}
+        with contextlib.suppress(DataError):
+            described = read_metadata(folder)
+        yield ids.short(name), described
 
 
 @dataclass(frozen=True)

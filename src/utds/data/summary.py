@@ -25,7 +25,7 @@ def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
         ours = described.get("utds", {})
         table.add_row(
             name,
-            ours.get("metadata", {}).get("kind") or "–",
+            (ours.get("metadata", {}).get("kind") or "–") if described else "damaged",
             str(described.get("total_episodes", "–")),
             str(described.get("total_steps", "–")),
             str(described.get("dataset_size", "–")),
