@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import math
 import os
 import platform
 import statistics
@@ -173,8 +174,13 @@ def provenance(config: Row) -> dict[str, Any]:
 
 def summary(values: Sequence[float]) -> dict[str, Any]:
     """Mean and standard error (none for a single value) over seeds, and the values."""
-    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else None
-    return {"mean": statistics.fmean(values), "standard_error": error, "seeds": list(values)}
+    finite = all(math.isfinite(value) for value in values)  # JSON has no NaN, such as one episode's standard error
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 and finite else None
+    return {
+        "mean": statistics.fmean(values) if finite else None,
+        "standard_error": error,
+        "seeds": [value if math.isfinite(value) else None for value in values],
+    }
 
 
 @functools.partial(jax.jit, static_argnums=0)

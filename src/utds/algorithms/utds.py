@@ -13,6 +13,7 @@ On one task's data alone this is PBRL (Bai et al., 2022). What the released code
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -120,7 +121,8 @@ class UTDS(TD3):
 
     def beta_ood_at(self, step: Array) -> Array:
         """β2(t) = max(β2·αᵗ, β2_end)."""
-        return jnp.maximum(self.beta_ood * self.beta_ood_decay**step, self.beta_ood_end)
+        decay = jnp.exp(step * math.log(self.beta_ood_decay))  # α itself is too close to 1 for float32
+        return jnp.maximum(self.beta_ood * decay, self.beta_ood_end)
 
     def penalty_ratio(self, step: Array, own: Array) -> Array:
         """1 on own data; on shared data, `shared_ratio` going linearly to 1: [B]."""

@@ -1,0 +1,74 @@
+"""Networks against NumPy, SciPy and hand-counted parameters."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate
+
+from utds.algorithms import UTDS, Spec
+from utds.algorithms import networks as nn
+
+
+def numpy_mlp(params, x):
+    """Slow and plain, in float64."""
+    x = np.asarray(x, np.float64)
+    for i, layer in enumerate(params):
+        x = x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64)
+        if layer.gain is not None:
+            x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+            x = x * np.asarray(layer.gain) + np.asarray(layer.offset)
+        if i < len(params) - 1:
+            x = np.maximum(x, 0)
+    return x
+
+
+def test_utds_on_walker_has_the_papers_parameters():
+    state = jax.eval_shape(lambda: UTDS().init(jax.random.key(0), Spec(24, 6)))
+    critic = (30 + 1) * 256 + 2 * (256 + 1) * 256 + 256 + 1
+    actor = (24 + 1) * 256 + 2 * (256 + 1) * 256 + (256 + 1) * 6
+    assert nn.parameter_count(state.critic) == 5 * critic
+    assert nn.parameter_count((state.critic, state.actor)) == 5 * critic + actor == 838_411
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_ensemble_is_its_members_one_by_one(layer_norm):
+    params = nn.init_ensemble(jax.random.key(1), 3, (4, 8, 8, 1), layer_norm)
+    if layer_norm:  # gains of 1 and offsets of 0 would hide a mistake
+        params = jax.tree.map(lambda x: x + 0.1 * jnp.cos(jnp.arange(x.size, dtype=x.dtype)).reshape(x.shape), params)
+    x = np.random.default_rng(0).normal(size=(5, 4))
+    expected = [numpy_mlp(jax.tree.map(lambda leaf, e=e: leaf[e], params), x)[:, 0] for e in range(3)]
+    np.testing.assert_allclose(nn.ensemble(params, jnp.asarray(x, jnp.float32)), expected, atol=1e-5)
+    assert not np.allclose(expected[0], expected[1])
+
+
+def test_weights_are_uniform_within_one_over_root_inputs():
+    layer = nn.init_mlp(jax.random.key(2), (100, 200, 1), False)[0]
+    assert np.abs(layer.weight).max() <= 0.1 and np.abs(layer.bias).max() <= 0.1
+    assert np.std(layer.weight) == pytest.approx(0.1 / np.sqrt(3), rel=0.02)
+
+
+def test_squashed_density_integrates_to_one_and_is_finite_at_the_edge():
+    mean, std = jnp.array([0.4]), jnp.array([0.7])
+
+    def density(action: float) -> float:
+        noise = (jnp.arctanh(jnp.array([action])) - mean) / std
+        actions, log_density = nn.squash(mean, std, noise)
+        assert actions[0] == pytest.approx(action, abs=1e-5)
+        return float(jnp.exp(log_density))
+
+    points = np.linspace(-0.9999, 0.9999, 4001)
+    noise = (np.arctanh(points)[:, None] - 0.4) / 0.7
+    values = np.exp(nn.squash(jnp.full((4001, 1), 0.4), jnp.full((4001, 1), 0.7), jnp.asarray(noise, jnp.float32))[1])
+    assert integrate.simpson(values, x=points) == pytest.approx(1, abs=2e-3)
+    # by hand at a = 0: N(0; 0.4, 0.7) / (1 - 0²)
+    assert density(0.0) == pytest.approx(np.exp(-0.5 * (0.4 / 0.7) ** 2) / (0.7 * np.sqrt(2 * np.pi)), rel=1e-5)
+    assert np.isfinite(nn.squash(jnp.array([30.0]), std, jnp.array([5.0]))[1])
+
+
+def test_gaussian_bounds_its_deviation():
+    actor = nn.init_mlp(jax.random.key(3), (2, 4), False)
+    actor = (actor[0]._replace(bias=jnp.array([0.0, 0.0, 99.0, -99.0]), weight=jnp.zeros((2, 4))),)
+    mean, std = nn.gaussian(actor, jnp.zeros((1, 2)))
+    np.testing.assert_allclose(mean, [[0, 0]])
+    np.testing.assert_allclose(std, np.exp([[2.0, -5.0]]), rtol=1e-6)

@@ -1,0 +1,138 @@
+"""TD3, TD3+BC and behaviour cloning against slow NumPy; the delayed policy; presets and names."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from utds import algorithms
+from utds.algorithms import BC, TD3, TD3BC, Spec, base
+from utds.errors import ConfigError
+
+SMALL = {"width": 8, "layers": 1, "batch": 16}
+KEY = jax.random.key(3)
+
+
+def dense(x, layer):
+    return x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64)
+
+
+def numpy_policy(actor, states):
+    return np.tanh(dense(np.maximum(dense(states, actor[0]), 0), actor[1]))
+
+
+def numpy_q(critic, states, actions):
+    x = np.concatenate([states, actions], axis=-1)
+    members = [jax.tree.map(lambda leaf, e=e: leaf[e], critic) for e in range(len(critic[0].weight))]
+    return np.stack([dense(np.maximum(dense(x, first), 0), last)[:, 0] for first, last in members])
+
+
+@cache
+def fresh():
+    state = jax.device_get(jax.jit(TD3(**SMALL).init)(jax.random.key(0), Spec(3, 2)))
+    return state._replace(target_critic=jax.tree.map(lambda x: x * 0.9 - 0.05, state.target_critic))
+
+
+@pytest.mark.parametrize(("floor", "least"), [(None, -np.inf), (-0.5, -0.5), ("auto", 0.0)])
+def test_td3_targets_and_loss_equal_numpy(floor, least, batch):
+    algo, state = TD3(**SMALL, floor=floor), fresh()
+    s, a, r, d, s2 = (np.asarray(x, np.float64) for x in batch[:5])
+    noise = np.asarray(jax.random.normal(KEY, (16, 2)), np.float64)
+    a2 = np.clip(numpy_policy(state.target_actor, s2) + np.clip(0.2 * noise, -0.5, 0.5), -1, 1)
+    y = np.maximum(r + 0.99 * (1 - d) * numpy_q(state.target_critic, s2, a2).min(axis=0), least)
+    rows = algo.critic_rows(state, batch, KEY)
+    np.testing.assert_allclose(rows["targets"], y, atol=1e-5)
+    loss, metrics = algo.critic_loss(state.critic, rows, state)
+    q = numpy_q(state.critic, s, a)
+    assert metrics["critic_loss"] == pytest.approx(np.mean((q - y) ** 2), abs=1e-5)
+    assert loss == pytest.approx(np.sum(np.mean((q - y) ** 2, axis=1)), abs=1e-5)
+    assert metrics["q_abs_max"] == pytest.approx(np.abs(q).max(), abs=1e-5)
+
+
+def test_policy_losses_equal_numpy(batch):
+    state = fresh()
+    s, a = (np.asarray(x, np.float64) for x in batch[:2])
+    pi = numpy_policy(state.actor, s)
+    q = numpy_q(state.critic, s, pi)[0]
+    assert TD3(**SMALL).actor_loss(state.actor, state, batch)[0] == pytest.approx(-q.mean(), abs=1e-5)
+    cloning = np.mean((pi - a) ** 2)
+    loss, metrics = TD3BC(**SMALL, greed=2.0).actor_loss(state.actor, state, batch)
+    assert loss == pytest.approx(cloning - 2.0 / np.abs(q).mean() * q.mean(), abs=1e-5)
+    assert metrics["cloning_loss"] == pytest.approx(cloning, abs=1e-5)
+    assert BC(**SMALL).actor_loss(state.actor, batch) == pytest.approx(cloning, abs=1e-5)
+
+
+def test_policy_and_targets_move_every_second_step(batch):
+    algo, state = TD3(**SMALL, policy_delay=2), fresh()
+    update = jax.jit(algo.update)
+    losses = []
+    for step in range(1, 5):
+        after, metrics = update(state, batch, jax.random.fold_in(KEY, step))
+        for name in ("actor", "target_actor", "target_critic"):
+            same = np.array_equal(getattr(after, name)[0].weight, getattr(state, name)[0].weight)
+            assert same == (step % 2 == 1), (name, step)
+        assert not np.array_equal(after.critic[0].weight, state.critic[0].weight)
+        losses.append(float(metrics["actor_loss"]))
+        state = after
+    assert losses[0] == losses[2] == 0  # so that the mean over steps is the mean over policy steps
+    assert losses[1] / 2 == pytest.approx(float(algo.actor_loss(fresh().actor, state, batch)[0]), rel=0.1)
+
+
+def test_adam_takes_the_steps_of_its_paper():
+    """Three steps on a fixed sequence of gradients, by Algorithm 1 of Kingma and Ba."""
+    params = {"w": jnp.array([1.0, -2.0])}
+    moments = base.start(params, 0.1)
+    m = v = np.zeros(2)
+    expected = np.array([1.0, -2.0])
+    for t, g in enumerate([np.array([0.5, -1.0]), np.array([0.1, 3.0]), np.array([-2.0, 0.0])], start=1):
+        params, moments = base.descend({"w": jnp.asarray(g, jnp.float32)}, params, moments, 0.1)
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        expected = expected - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        np.testing.assert_allclose(params["w"], expected, rtol=1e-5)
+
+
+def test_normalisation_leaves_constant_features_finite():
+    normal = base.Normal.of(Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 0.0])), enabled=True)
+    np.testing.assert_allclose(normal(jnp.array([[7.0, 5.0]])), [[2.0, 0.0]])
+    off = base.Normal.of(Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 9.0])), enabled=False)
+    np.testing.assert_allclose(off(jnp.array([[7.0, 5.0]])), [[7.0, 5.0]])
+
+
+def test_metrics_reduce_by_mean_or_largest():
+    reduced = base.reduce({"loss": jnp.array([1.0, 3.0]), "q_abs_max": jnp.array([1.0, 3.0])})
+    assert reduced == {"loss": 2.0, "q_abs_max": 3.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("utsd",), "algorithm called 'utsd'; did you mean utds"),
+        (("cql", "released"), "preset of cql called 'released'; choose from paper, cpu"),
+        (("utds", "cpuu"), "preset of utds called 'cpuu'; did you mean cpu"),
+    ],
+)
+def test_unknown_names_get_a_hint(arguments, message):
+    with pytest.raises(ConfigError, match=message):
+        algorithms.make(*arguments)
+    with pytest.raises(ConfigError, match="field of utds called 'beta_odd'; did you mean beta_ood"):
+        algorithms.make("utds", beta_odd=1.0)
+
+
+@pytest.mark.parametrize("name", algorithms.ALGORITHMS)
+def test_configs_survive_json_and_presets_only_name_fields(name):
+    for preset, table in algorithms.PRESETS.items():
+        if name in table:
+            algo = algorithms.make(name, preset)
+            assert algorithms.from_config(algorithms.to_config(algo)) == algo
+            assert all(getattr(algo, field) == value for field, value in table[name].items())
+
+
+def test_paper_preset_is_table_1():
+    algo = algorithms.make("utds", "paper")
+    table = partial(getattr, algo)
+    assert [table(x) for x in ("members", "width", "layers", "batch", "ood_actions")] == [5, 256, 3, 1024, 3]
+    assert [table(x) for x in ("tau", "discount", "actor_rate", "critic_rate")] == [5e-3, 0.99, 1e-4, 1e-4]
+    assert [table(x) for x in ("beta_in", "beta_ood", "beta_ood_end", "beta_ood_decay")] == [1e-3, 3.0, 0.1, 0.99995]
+    assert not algo.layer_norm and algo.floor is None and algo.ood_floor is None

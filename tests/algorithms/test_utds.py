@@ -1,0 +1,229 @@
+"""UTDS's targets, losses and schedules against slow NumPy and hand-computed numbers."""
+
+from functools import cache, partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from utds.algorithms import PBRL, UTDS, Spec, base
+from utds.algorithms.utds import uncertainty
+from utds.data.dataset import Dataset
+from utds.data.lake import share
+from utds.errors import ConfigError
+
+SPEC = Spec(3, 2, mean=np.array([0.5, -1.0, 0.0]), std=np.array([2.0, 1.0, 0.5]), reward_min=-2.0, reward_max=1.0)
+SMALL = {"members": 3, "width": 8, "layers": 2, "batch": 16, "ood_actions": 2}
+KEY = jax.random.key(5)
+
+
+def relu(x):
+    return np.maximum(x, 0)
+
+
+def numpy_q(critic, states, actions):
+    """Q_n(s, a) [E, B], one member after the other in float64."""
+    members = len(np.asarray(critic[0].weight))
+    out = []
+    for e in range(members):
+        x = np.concatenate([states, actions], axis=-1)
+        for i, layer in enumerate(critic):
+            x = x @ np.asarray(layer.weight[e], np.float64) + np.asarray(layer.bias[e], np.float64)
+            x = relu(x) if i < len(critic) - 1 else x
+        out.append(x[..., 0])
+    return np.stack(out)
+
+
+def numpy_policy(actor, states):
+    x = states
+    for i, layer in enumerate(actor):
+        x = x @ np.asarray(layer.weight, np.float64) + np.asarray(layer.bias, np.float64)
+        x = relu(x) if i < len(actor) - 1 else x
+    return np.tanh(x)
+
+
+def numpy_std(q):
+    mean = sum(q) / len(q)
+    return np.sqrt(sum((member - mean) ** 2 for member in q) / (len(q) - 1))
+
+
+def disturbed(tree, amount):
+    """The same tree with every number moved, so that no two networks of a state agree."""
+    return jax.tree.map(lambda x: x + amount * np.sin(np.arange(x.size, dtype=np.float32)).reshape(x.shape), tree)
+
+
+@cache
+def fresh():
+    return jax.device_get(jax.jit(UTDS(**SMALL).init)(jax.random.key(0), SPEC))
+
+
+def make(**overrides):
+    """An algorithm, and a state at step 1000 whose target networks differ from the online ones."""
+    state = fresh()
+    return UTDS(**SMALL | overrides), state._replace(
+        step=np.int32(1000),
+        target_actor=disturbed(state.target_actor, 0.3),
+        target_critic=disturbed(state.target_critic, 0.2),
+    )
+
+
+def expected_losses(algo, state, batch, noise):
+    """Everything of the critic's step in NumPy; noise [B, 1 + K (+ K), A] is the standard normal that was drawn."""
+    mean, std = np.asarray(SPEC.mean), np.asarray(SPEC.std)
+    s, s2 = ((np.asarray(x, np.float64) - mean) / std for x in (batch.observations, batch.next_observations))
+    k, ratio = (
+        algo.ood_actions,
+        1 + (1 - np.asarray(batch.own)) * (algo.shared_ratio - 1) * (1 - 1000 / algo.shared_ratio_steps),
+    )
+    a2 = np.clip(numpy_policy(state.target_actor, s2) + np.clip(0.2 * noise[:, 0], -0.5, 0.5), -1, 1)
+    q2 = numpy_q(state.target_critic if algo.bootstrap == "target" else state.critic, s2, a2)
+    y = np.asarray(batch.rewards) + 0.99 * (1 - np.asarray(batch.terminations)) * (
+        q2 - algo.beta_in * ratio * numpy_std(q2)
+    )
+    if algo.floor is not None:
+        y = np.maximum(y, -2.0 / 0.01 if algo.floor == "auto" else algo.floor)
+    bellman = np.mean((numpy_q(state.critic, s, np.asarray(batch.actions)) - y) ** 2)
+    squares, gammas = [], []
+    places = [(s, noise[:, 1 : 1 + k])] + ([(s2, noise[:, 1 + k :])] if algo.ood_next else [])
+    beta = max(3.0 * 0.99995**1000, 0.1)
+    for states, noises in places:
+        for j in range(k):
+            actions = np.clip(numpy_policy(state.actor, states) + algo.ood_noise * noises[:, j], -1, 1)
+            q = numpy_q(state.critic, states, actions)
+            target = q - beta * ratio * numpy_std(q)
+            if algo.ood_floor is not None:
+                target = np.maximum(target, -200.0 if algo.ood_floor == "auto" else algo.ood_floor)
+            squares.append((q - target) ** 2)
+            gammas.append(numpy_std(q))
+    return {"bellman_loss": bellman, "ood_loss": np.mean(squares), "uncertainty_ood": np.mean(gammas)}, y
+
+
+VARIANTS = {
+    "paper": {},
+    "penalised": {"beta_in": 2.0, "shared_ratio": 1.5, "shared_ratio_steps": 4000},
+    "released": {"bootstrap": "online", "ood_next": True, "ood_floor": 0.0, "ood_noise": 0.5},
+    "floored": {"floor": 0.1, "ood_floor": "auto", "ood_noise": 0.3},
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_targets_and_losses_equal_numpy(name, batch):
+    algo, state = make(**VARIANTS[name])
+    scaled = state.normal.batch(batch)
+    rows = jax.jit(algo.critic_rows)(state, scaled, KEY)
+    draws = 1 + algo.ood_actions * (2 if algo.ood_next else 1)
+    noise = np.asarray(jax.random.normal(KEY, (16, draws, 2)), np.float64)
+    expected, y = expected_losses(algo, state, batch, noise)
+    np.testing.assert_allclose(np.asarray(rows["targets"]).T, y, atol=1e-5)
+    loss, metrics = jax.jit(algo.critic_loss)(state.critic, rows, state)
+    for key, value in expected.items():
+        assert metrics[key] == pytest.approx(value, abs=1e-5), key
+    assert loss == pytest.approx(3 * (expected["bellman_loss"] + expected["ood_loss"]), abs=3e-5)
+    if name == "floored":
+        assert np.min(y) == pytest.approx(0.1)
+
+
+def test_actor_ascends_the_smallest_of_the_critics(batch):
+    algo, state = make()
+    scaled = state.normal.batch(batch)
+    s = np.asarray(scaled.observations, np.float64)
+    expected = -np.mean(np.min(numpy_q(state.critic, s, numpy_policy(state.actor, s)), axis=0))
+    loss, _ = algo.actor_loss(state.actor, state, scaled)
+    assert loss == pytest.approx(expected, abs=1e-5)
+
+
+def test_ood_targets_carry_no_gradient(batch):
+    """With the Bellman part silenced, dL/dQ_ood = 2·β2·Γ / count and nothing else."""
+    algo, state = make()
+    rows = jax.jit(algo.critic_rows)(state, state.normal.batch(batch), KEY)
+
+    def ood_loss(offset):
+        last = state.critic[-1]
+        critic = (*state.critic[:-1], last._replace(bias=last.bias + offset[:, None]))
+        return 3 * algo.critic_loss(critic, rows, state)[1]["ood_loss"]
+
+    slope = jax.jit(jax.grad(ood_loss))(jnp.zeros(3))
+    metrics = jax.jit(algo.critic_loss)(state.critic, rows, state)[1]
+    np.testing.assert_allclose(slope, np.full(3, 2 * metrics["beta_ood"] * metrics["uncertainty_ood"]), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("bootstrap", "read"), [("target", "target_critic"), ("online", "critic")])
+def test_bellman_targets_read_only_the_critics_they_should(bootstrap, read, batch):
+    algo, state = make(bootstrap=bootstrap)
+    scaled = state.normal.batch(batch)
+    targets = jax.jit(lambda state: algo.critic_rows(state, scaled, KEY)["targets"])
+    before = targets(state)
+    for name in ("critic", "target_critic"):
+        moved = state._replace(**{name: disturbed(getattr(state, name), 0.5)})
+        changed = not np.array_equal(before, targets(moved))
+        assert changed == (name == read), name
+
+
+def test_uncertainty_is_the_unbiased_deviation():
+    q = jnp.array([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]])
+    np.testing.assert_allclose(uncertainty(q), [np.sqrt((4 + 1 + 9) / 2), 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("step", "beta"), [(0, 3.0), (1, 2.99985), (20_000, 3 * np.exp(-1.000025)), (10**6, 0.1)])
+def test_beta_ood_decays_to_its_end(step, beta):
+    assert UTDS().beta_ood_at(jnp.int32(step)) == pytest.approx(beta, rel=1e-5)
+
+
+@pytest.mark.parametrize(("step", "shared"), [(0, 1.5), (250, 1.25), (500, 1.0), (900, 1.0)])
+def test_shared_penalties_anneal_to_those_on_own_data(step, shared):
+    algo = UTDS(shared_ratio=1.5, shared_ratio_steps=500)
+    ratio = algo.penalty_ratio(jnp.int32(step), jnp.array([1.0, 0.0]))
+    np.testing.assert_allclose(ratio, [1.0, shared], rtol=1e-6)
+
+
+def test_microbatches_change_nothing_but_rounding(batch):
+    algo, state = make()
+    rows = jax.jit(algo.critic_rows)(state, state.normal.batch(batch), KEY)
+    loss = partial(algo.critic_loss, state=state)
+    gradient = jax.jit(partial(base.gradient, loss), static_argnums=2)
+    whole, whole_metrics = gradient(state.critic, rows, 16)
+    parts, part_metrics = gradient(state.critic, rows, 5)  # 16 rows in 4 parts
+    jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), parts, whole)
+    assert part_metrics.keys() == whole_metrics.keys()
+    for name in whole_metrics:
+        assert part_metrics[name] == pytest.approx(float(whole_metrics[name]), abs=1e-5), name
+
+
+def test_one_update_moves_every_network_by_its_rule(batch):
+    algo, state = make(tau=0.25)
+    after, metrics = jax.jit(algo.update)(state, batch, KEY)
+    assert after.step == 1001
+    # Adam's first step has length rate wherever the gradient isn't tiny
+    moves = np.abs(np.asarray(after.critic[0].weight) - np.asarray(state.critic[0].weight))
+    assert np.max(moves) == pytest.approx(1e-4, rel=1e-2)
+    for slow, fast, old in (
+        ("target_critic", "critic", state.target_critic),
+        ("target_actor", "actor", state.target_actor),
+    ):
+        expected = jax.tree.map(lambda o, f: 0.75 * o + 0.25 * f, old, getattr(after, fast))
+        jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), getattr(after, slow), expected)
+    assert metrics["own_share"] == pytest.approx(float(np.mean(batch.own)))
+
+
+def test_pbrl_reads_own_data_only(make_pool):
+    columns = np.zeros((8, 3)), np.zeros((8, 2)), np.ones(8)
+    pool = make_pool(*columns, shared=columns)
+    draw = jax.jit(lambda algo, pool: algo.draw(None, pool, KEY).own, static_argnums=0)
+    assert np.all(draw(PBRL(batch=64), pool) == 1)
+    assert 0 < np.mean(draw(UTDS(batch=64), pool)) < 1
+
+
+def test_sampling_by_episode_gives_short_episodes_their_share():
+    lengths = np.array([1, 99])
+    main = Dataset.from_arrays(
+        np.zeros((102, 3)), np.zeros((100, 2)), np.arange(100) == 0, lengths=lengths, task="main"
+    )
+    rewards = jax.jit(lambda pool: UTDS(batch=4096, sampling="episodes").draw(None, pool, KEY).rewards)(share(main))
+    assert np.mean(rewards) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("fields", [{"members": 1}, {"bootstrap": "both"}, {"batch": 0}, {"floor": "low"}, {"tau": 0}])
+def test_senseless_fields_are_refused(fields):
+    with pytest.raises(ConfigError, match=next(iter(fields))):
+        UTDS(**fields)
