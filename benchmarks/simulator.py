@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
 import numpy as np
-from common import fastest, table
 
+from common import fastest, table
 from utds import domains
 from utds.domains.simulator import Simulator
 from utds.domains.suite import quiet_import

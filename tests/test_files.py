@@ -38,7 +38,7 @@ def test_json_errors_are_one_line(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         files.read_json(tmp_path / "none.json")
     (tmp_path / "cut.json").write_text('{"a": 1')
-    with pytest.raises(DataError, match="no valid JSON .line 1"):
+    with pytest.raises(DataError, match=r"no valid JSON .line 1"):
         files.read_json(tmp_path / "cut.json")
     with pytest.raises(ValueError, match="not JSON compliant"):
         files.write_json(tmp_path / "nan.json", float("nan"))

@@ -16,6 +16,8 @@ _PUBLIC = {
     "CDSZero": "utds.algorithms",
     "CQL": "utds.algorithms",
     "Dataset": "utds.data.dataset",
+    "Lake": "utds.data.lake",
+    "LearnedReward": "utds.data.reward_model",
     "PBRL": "utds.algorithms",
     "Pool": "utds.data.pool",
     "Run": "utds.runs",

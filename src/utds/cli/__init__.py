@@ -1,8 +1,7 @@
 """The command line: parse and call, nothing else.
 
-A command is a plain function in the module that its name suggests; its docstring is its help, and the comment beside an
-argument the argument's. `_app` is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so
-`utds --help` is quick.
+A command is a plain function in the module that its name suggests; its docstring is its help, `Args:` included. `_app`
+is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
 import sys
