@@ -17,7 +17,7 @@ def load(name):
 
 
 def test_own_robot_learns_from_shared_data_and_exports(tmp_path, capsys):
-    load("own_robot").main(str(tmp_path / "run"), steps=600)
+    load("own_robot").main(str(tmp_path / "run"), steps=1000)
     stops = float(capsys.readouterr().out.split("stops at ")[1].split(";")[0])
     assert stops > 0.2  # its own data hardly ever came there
     session = onnxruntime.InferenceSession(str(tmp_path / "run" / "policy.onnx"))

@@ -15,7 +15,7 @@ from utds import rollout
 from utds.collection import kinds, ladder
 from utds.collection.online import Collection
 from utds.collection.options import Collect
-from utds.collection.replay import DISCOUNT, Replay
+from utds.collection.replay import Replay
 from utds.data import store
 from utds.errors import ConfigError, DataError
 from utds.rollout import Episodes
@@ -35,7 +35,7 @@ def tiny(monkeypatch, tmp_path):
 
 
 def test_replay_gives_n_step_transitions_within_episodes(tiny):
-    config = Collect(TASK, copies=2, n_step=3, batch=200)
+    config = Collect(TASK, copies=2, n_step=3, discount=0.9, batch=200)
     replay = Replay(tiny, 1, config, capacity=3)
     blocks = [numbered(tiny, 2, offset) for offset in (0, 1000)]
     replay.add_round(blocks[0])
@@ -45,7 +45,7 @@ def test_replay_gives_n_step_transitions_within_episodes(tiny):
     first, last = np.asarray(batch.observations)[..., 0], np.asarray(batch.next_observations)[..., 0]
     np.testing.assert_array_equal(last - first, 3)
     np.testing.assert_array_equal(np.asarray(batch.actions)[..., 0], first)
-    np.testing.assert_allclose(batch.rewards, first + DISCOUNT * (first + 1) + DISCOUNT**2 * (first + 2), rtol=1e-6)
+    np.testing.assert_allclose(batch.rewards, first + 0.9 * (first + 1) + 0.81 * (first + 2), rtol=1e-6)
     steps = np.unique(first)
     assert set(steps) <= {offset + 100 * copy + t for offset in (0, 1000) for copy in (0, 1) for t in range(38)}
     assert steps.max() == 1000 + 100 + 7  # three steps from there end at the last observation that there is

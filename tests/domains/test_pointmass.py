@@ -20,9 +20,9 @@ def test_rewards_by_hand():
     assert rewards((0.15, 0.15), (1, -1))["reach-top-right"] == pytest.approx(0.8)  # full effort costs a fifth
     assert rewards((0.15, 0.15), (0.5, 0))["reach-top-right"] == pytest.approx((4 + (0.75 + 1) / 2) / 5)
     assert rewards((-0.15, 0.18), (0, 0))["reach-top-left"] == pytest.approx(1)  # on the edge of the radius
-    far = rewards((-0.15, -0.15 + 0.48), (0, 0))["reach-bottom-left"]  # radius and margin away: a tenth
+    far = rewards((-0.15, -0.15 + 0.23), (0, 0))["reach-bottom-left"]  # radius and margin away: a tenth
     assert far == pytest.approx(0.1)
-    half = rewards((0.15, -0.15 + 0.255), (0, 0))["reach-bottom-right"]  # half a margin out: 0.1 ** (1/4)
+    half = rewards((0.15, -0.15 + 0.13), (0, 0))["reach-bottom-right"]  # half a margin out: 0.1 ** (1/4)
     assert half == pytest.approx(0.1**0.25)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import collect, data, domains, theory, train
+from utds.cli import collect, data, domains, quickstart, theory, train
 from utds.errors import Error
 from utds.version import __version__
 
@@ -33,6 +33,7 @@ def _app() -> SubcommandApp:
     app.command(train.evaluate)
     app.command(train.export)
     app.command(theory.theory)
+    app.command(quickstart.quickstart)
     return app
 
 

@@ -25,7 +25,7 @@ from utds.algorithms.td3 import TD3, State
 from utds.collection import ladder
 from utds.collection.ladder import Ladder
 from utds.collection.options import Collect
-from utds.collection.replay import DISCOUNT, Replay
+from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError
@@ -222,7 +222,7 @@ def learner(config: Collect) -> TD3:
         layers=config.layers,
         layer_norm=config.layer_norm,
         batch=config.batch,
-        discount=DISCOUNT**config.n_step,
+        discount=config.discount**config.n_step,
         tau=config.tau,
         actor_rate=config.rate,
         critic_rate=config.rate,

@@ -21,6 +21,7 @@ class Collect:
     layer_norm: bool = True  # in the critics and the policy
     rate: float = 3e-4  # learning rate
     tau: float = 1e-2  # target networks' rate
+    discount: float = 0.99  # γ of one step
     n_step: int = 3  # rewards summed before bootstrapping
     noise: float = 0.2  # standard deviation of the exploration noise
     warmup: int = 10_000  # environment steps with uniformly random actions first

@@ -8,8 +8,6 @@ from utds.data.pool import Batch
 from utds.domains.base import Domain
 from utds.rollout import Episodes
 
-DISCOUNT = 0.99  # γ of one step
-
 
 class Replay:
     """All rounds so far in memory, and batches of `n_step` transitions from them."""
@@ -53,7 +51,7 @@ class Replay:
         )
         row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
         t = drawn % windows
-        rewards = sum(DISCOUNT**k * self._rewards[row, t + k] for k in range(n))
+        rewards = sum(self._config.discount**k * self._rewards[row, t + k] for k in range(n))
         columns = (
             self._observations[row, t],
             self._actions[row, t],

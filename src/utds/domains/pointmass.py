@@ -19,14 +19,14 @@ from utds.domains.rewards import tol
 LIMIT = 0.29  # metres: how far the slide joints let the mass go
 WALL = (0.18, 0.02)  # half length, half width
 BALL = 0.01  # radius of the mass
-RADIUS, MARGIN = 0.03, 0.45  # metres: full reward inside the radius, a tenth of it a margin further out
+RADIUS, MARGIN = 0.03, 0.2  # metres: full reward inside the radius, a tenth of it a margin further out
 TARGETS = {
     "reach-top-left": (-0.15, 0.15),
     "reach-top-right": (0.15, 0.15),
     "reach-bottom-left": (-0.15, -0.15),
     "reach-bottom-right": (0.15, -0.15),
 }
-RANDOM = (861, 251, 249, 67)  # returns of random actions: the first corner is where episodes start
+RANDOM = (647, 3, 3, 0)  # returns of random actions: the first corner is where episodes start
 XML = f"""
 <mujoco model="pointmass">
   <option timestep="0.02"/>

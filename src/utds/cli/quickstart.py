@@ -1,0 +1,23 @@
+"""`utds quickstart`."""
+
+from pathlib import Path
+from typing import Literal
+
+
+def quickstart(
+    domain: Literal["pointmass", "walker"] = "pointmass", out: Path | None = None, seed: int = 0, episodes: int = 10
+) -> None:
+    """See what sharing does: make data, train four methods on it, print a table and draw pictures.
+
+    Example: utds quickstart
+    Example: utds quickstart --domain walker
+
+    Args:
+        domain: pointmass takes minutes on two cores, walker about half an hour
+        out: folder for runs and pictures; by default out/quickstart/<domain>
+        seed: of data and training
+        episodes: over which each policy is evaluated
+    """
+    from utds import quickstart as story
+
+    story.run(domain, out or Path("out") / "quickstart" / domain, seed, episodes)

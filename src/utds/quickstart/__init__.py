@@ -1,0 +1,132 @@
+"""The quickstart: what sharing does, on one small problem, from data to pictures.
+
+A task's own data is poor; other tasks of the same robot were recorded plentifully. Four ways to use that data are
+trained on the same budget: own data alone, everything with CQL (Direct Sharing), with CDS, and with UTDS.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from utds import algorithms, experiment
+from utds.collection import kinds, ladder
+from utds.data.dataset import Dataset
+from utds.data.lake import Lake
+from utds.errors import ConfigError
+from utds.evaluation import Evaluation
+from utds.quickstart import pictures
+from utds.runs import Run
+
+METHODS = (  # label, algorithm, whether it reads the shared data
+    ("own data alone (PBRL)", "pbrl", False),
+    ("Direct Sharing (CQL)", "cql", True),
+    ("CDS", "cds", True),
+    ("UTDS", "utds", True),
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """One problem: whose data is poor, who shares, and how long to learn."""
+
+    main: str  # task to learn
+    kind: str  # of its own data
+    episodes: int  # of its own data
+    share: tuple[str, ...]  # tasks whose replay data is shared
+    share_episodes: int  # of each
+    steps: int  # gradient steps of each method
+    fields: dict[str, Any] = field(default_factory=dict)  # of every algorithm, beside its cpu preset
+
+
+STORIES = {
+    "pointmass": Story(
+        main="pointmass-reach-bottom-right",
+        kind="medium-replay",
+        episodes=20,
+        share=("pointmass-reach-top-right", "pointmass-reach-bottom-left"),
+        share_episodes=40,
+        steps=4000,
+        fields={"width": 64, "discount": 0.995},
+    ),
+    "walker": Story(
+        main="walker-walk",
+        kind="medium-replay",
+        episodes=80,
+        share=("walker-run",),
+        share_episodes=200,
+        steps=25_000,
+    ),
+}
+
+
+def run(domain: str, out: Path, seed: int = 0, episodes: int = 10) -> list[tuple[str, Evaluation]]:
+    """Generate, train, evaluate, print and draw; returns each method's evaluation."""
+    if domain not in STORIES:
+        raise ConfigError(f"there is no quickstart on {domain!r}; there are {', '.join(STORIES)}")
+    story, console = STORIES[domain], Console()
+    main, others = data(story, seed)
+    console.print(f"[bold]{story.main}[/]: {_describe(main)}")
+    for other in others:
+        console.print(f"shared {other.name}: {_describe(other)}, relabelled for {story.main}")
+    runs = train(story, main, others, out, seed)
+    found = [(label, trained.evaluate(episodes)) for (label, _, _), trained in zip(METHODS, runs, strict=True)]
+    console.print(table(story, main, found))
+    for picture in pictures.draw(story.main, main, others, dict(zip((m[1] for m in METHODS), runs, strict=True)), out):
+        console.print(f"picture: {picture}")
+    console.print(verdict(found))
+    return found
+
+
+def data(story: Story, seed: int) -> tuple[Dataset, list[Dataset]]:
+    """The main task's own data and the others', rolled out from the policies that ship."""
+    main = kinds.generate(ladder.load(story.main), story.kind, story.episodes, seed)
+    return main, [kinds.generate(ladder.load(task), "replay", story.share_episodes, seed) for task in story.share]
+
+
+def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: int) -> list[Run]:
+    """One run a method; one that is there already is taken as it is."""
+    lake = Lake([main, *others])
+    runs = []
+    for _, name, shares in METHODS:
+        pool = lake.pool(main, *(others if shares else ()))
+        algorithm = algorithms.make(name, preset="cpu", **story.fields)
+        every = max(1, story.steps // 8)
+        runs.append(
+            experiment.train(
+                pool, algorithm, seeds=[seed], steps=story.steps, out=out / f"{name}-{seed}", resume=True,
+                eval_every=every, checkpoint_every=every, log_every=every,
+            )
+        )  # fmt: skip
+    return runs
+
+
+def table(story: Story, main: Dataset, found: list[tuple[str, Evaluation]]) -> Table:
+    """What a newcomer should see."""
+    shown = Table("what the policy learnt from", "return", "95 % interval", title=f"{story.main}, mean over episodes")
+    shown.columns[1].justify = shown.columns[2].justify = "right"
+    best = main.returns.max()
+    shown.add_row("its own data as recorded: mean episode", f"{main.returns.mean():.0f}", "")
+    shown.add_row("its own data as recorded: best episode", f"{best:.0f}", "")
+    for label, result in found:
+        low, high = result.interval
+        shown.add_row(label, f"{result.mean:.0f}", f"{low:.0f} … {high:.0f}")
+    return shown
+
+
+def verdict(found: list[tuple[str, Evaluation]]) -> str:
+    """What came out, in words, whatever it is."""
+    results = dict(found)
+    alone, direct, shared = (results[METHODS[i][0]].mean for i in (0, 1, 3))
+    if shared > alone and shared > direct:
+        return (
+            f"Sharing with UTDS brought {shared:.0f}: own data alone {alone:.0f}, the same data with CQL {direct:.0f}."
+        )
+    return f"This time sharing with UTDS brought {shared:.0f}, own data alone {alone:.0f}, CQL {direct:.0f}."
+
+
+def _describe(dataset: Dataset) -> str:
+    mean, deviation = dataset.returns.mean(), dataset.returns.std()
+    return f"{dataset.episodes} episodes of {dataset.metadata.kind} data, returns {mean:.0f} ± {deviation:.0f}"
