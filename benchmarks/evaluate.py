@@ -1,0 +1,71 @@
+"""Ten episodes of one policy in lockstep, over dm_control's own loop with the same policy."""
+
+from functools import partial
+
+import jax
+import numpy as np
+
+from common import fastest, table
+from utds import algorithms, domains, rollout, runs
+from utds.algorithms import Policy, Spec
+from utds.domains.suite import quiet_import
+
+EPISODES = 10
+STEPS = {"walker": 1000, "jaco": 250}
+REQUIRED = {"walker": "3×", "jaco": "–"}
+
+
+def policy(name: str):
+    """A fresh UTDS policy of the paper's size, as observations [n, O] -> actions [n, A]."""
+    domain, algorithm = domains.get(name), algorithms.make("utds")
+    spec = Spec(domain.observation_size, domain.action_size)
+    state = jax.jit(lambda key: Policy.of(algorithm.init(key, spec)))(jax.random.key(0))
+    return partial(runs.act, algorithm, state)
+
+
+def plain(name: str, act):
+    """One episode after the other, one observation a call: how the policy would be evaluated with dm_control alone."""
+    domain = domains.get(name)
+    if name == "jaco":
+        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
+    else:
+        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
+    centre, half = domain.action_range
+
+    def episode() -> None:
+        step = env.reset()
+        while not step.last():
+            values = [np.ravel(v) for k, v in step.observation.items() if k != "target_position"]
+            action = act(np.concatenate(values, dtype=np.float32, casting="same_kind")[None])[0]
+            step = env.step(centre + half * action)
+
+    return episode
+
+
+def main() -> None:
+    rows = []
+    for name in STEPS:
+        act = policy(name)
+        domain = domains.get(name)
+        works = {
+            "ours": lambda domain=domain, act=act: rollout.returns(domain, act, EPISODES, seed=0),
+            "plain": plain(name, act),
+        }
+        for work in works.values():  # compile, and draw the start states
+            work()
+        times = fastest(works, repeats=3)
+        rows.append(
+            {
+                "domain": name,
+                "episodes": EPISODES,
+                "ours (s)": times["ours"],
+                "plain loop (s)": EPISODES * times["plain"],
+                "over the plain loop": f"{EPISODES * times['plain'] / times['ours']:.1f}×",
+                "required": REQUIRED[name],
+            }
+        )
+    table("evaluation", rows)
+
+
+if __name__ == "__main__":
+    main()
