@@ -7,9 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from utds import algorithms
+from utds.algorithms import Algorithm
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Batch, Pool
+
+SIZE = 512  # own transitions of every problem
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -38,12 +42,11 @@ def batch() -> Batch:
 
 @pytest.fixture(scope="session")
 def make_pool() -> Callable[..., Pool]:
-    """`make_pool(observations, actions, rewards, next_observations, terminations)`: all of it the main task's own."""
+    """`make_pool(observations, actions, rewards, …, shared=…)`: shared data is labelled with reward 0.25."""
 
-    def make(observations, actions, rewards, next_observations=None, terminations=None, shared=None) -> Pool:
-        main = _dataset("main", observations, actions, rewards, next_observations, terminations)
+    def make(*columns, shared=None) -> Pool:
         others = [] if shared is None else [_dataset("other", *shared)]
-        return share(main, *others, rewards=lambda o, a, n: np.full(len(o), 0.25, np.float32))
+        return share(_dataset("main", *columns), *others, rewards=lambda o, a, n: np.full(len(o), 0.25))
 
     return make
 
@@ -60,3 +63,53 @@ def _dataset(task, observations, actions, rewards, next_observations=None, termi
         lengths=np.ones(size, int),
         task=task,
     )
+
+
+COMMON = {"width": 64, "layers": 1, "batch": 64, "actor_rate": 3e-3, "normalise": False}
+CRITIC = COMMON | {"critic_rate": 3e-3, "tau": 0.05, "discount": 0.5}
+CONSERVATIVE = CRITIC | {"actions": 4, "microbatch": 64, "weight": 0.5}
+PESSIMISTIC = CRITIC | {"members": 4, "ood_actions": 2, "ood_noise": 0.1, "beta_ood_decay": 0.995}
+FIELDS = {
+    "utds": PESSIMISTIC,
+    "pbrl": PESSIMISTIC,
+    "cql": CONSERVATIVE,
+    "cds": CONSERVATIVE,
+    "cds-zero": CONSERVATIVE,
+    "uds": CONSERVATIVE,
+    "bc": COMMON,
+    "td3bc": CRITIC | {"greed": 0.2},
+    "td3": CRITIC | {"smoothing": 0.0},
+}
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Callable[[str], Algorithm]:
+    """An algorithm by name, with tiny networks, quick steps and γ = 0.5. One compilation serves all tests."""
+    return lambda name: algorithms.make(name, **FIELDS[name])
+
+
+@pytest.fixture(scope="session")
+def problems(make_pool) -> dict[str, Pool]:
+    """Problems with known answers, all of one shape.
+
+    constant  reward 1 at every step, for ever: Q = 1 / (1 − γ) = 2
+    chain     state k = 0, 1, 2 leads to k + 1 without reward; the step from 2 ends with reward 1: Q = γ², γ, 1
+    bandit    one state; actions in [−0.6, 0.2] only, reward a: a line through them looks best at a = 1, never tried
+
+    Each comes with a little shared data of another state, (3, 3), where every action ends with reward 0.
+    """
+    random = np.random.default_rng(0)
+    states, actions = random.uniform(-1, 1, (SIZE, 2)), random.uniform(-1, 1, (SIZE, 1))
+    k = random.integers(0, 3, SIZE)
+    places = np.array([[-1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
+    low = random.uniform(-0.6, 0.2, (SIZE, 1))
+    others = _dataset("other", np.full((16, 2), 3.0), random.uniform(-1, 1, (16, 1)), np.zeros(16))
+    columns = {
+        "constant": (states, actions, np.ones(SIZE), states[::-1], np.zeros(SIZE, bool)),
+        "chain": (places[k], actions, k == 2, places[k + 1], k == 2),
+        "bandit": (np.zeros((SIZE, 2)), low, low[:, 0]),
+    }
+    return {
+        name: share(_dataset(name, *main), others, rewards=lambda o, a, n: np.zeros(len(o)))
+        for name, main in columns.items()
+    }

@@ -1,0 +1,60 @@
+"""Small problems with known answers, learnt by every algorithm; and a bandit whose best-looking action has no data."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from utds.algorithms import ALGORITHMS
+from utds.algorithms.networks import q_values
+from utds.algorithms.utds import uncertainty
+from utds.training import train
+
+STEPS = 400  # enough for the numbers below
+VALUED = [name for name in ALGORITHMS if name != "bc"]
+
+
+@pytest.fixture
+def learn(tiny, problems, tmp_path):
+    """`learn(algorithm, problem)`: the run."""
+    return lambda name, problem: train(
+        problems[problem], tiny(name), steps=STEPS, log_every=STEPS, out=tmp_path / "run"
+    )
+
+
+def q_at(run, observation, actions):
+    """Q_n at one observation and several actions: [E, n]."""
+    actions = jnp.asarray(actions, jnp.float32).reshape(-1, 1)
+    observations = jnp.broadcast_to(jnp.asarray(observation, jnp.float32), (len(actions), 2))
+    return q_values(run.policy().critic, observations, actions)
+
+
+@pytest.mark.parametrize("name", VALUED)
+def test_constant_reward(name, learn):
+    run = learn(name, "constant")
+    assert np.mean(q_at(run, [0.2, -0.3], np.linspace(-0.8, 0.8, 9))) == pytest.approx(2, abs=0.1)
+
+
+@pytest.mark.parametrize("name", VALUED)
+def test_chain(name, learn):
+    run = learn(name, "chain")
+    for place, value in (([-1, 0], 0.25), ([0, 1], 0.5), ([1, 0], 1.0)):
+        assert np.mean(q_at(run, place, np.linspace(-0.8, 0.8, 9))) == pytest.approx(value, abs=0.1), place
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_bandit_beyond_the_data(name, learn):
+    run = learn(name, "bandit")
+    action = float(run.act(np.zeros((1, 2)))[0, 0])
+    if name == "bc":
+        assert action == pytest.approx(-0.2, abs=0.05)  # the data's mean
+    elif name == "td3":
+        assert action > 0.9  # nothing holds it back
+    elif name == "td3bc":  # a + 0.2 = λ/2 with λ = 0.2/|Q|, and Q = a: the positive root of a² + 0.2 a − 0.1
+        assert action == pytest.approx(0.2317, abs=0.1)
+    elif name in ("utds", "pbrl"):
+        assert 0 < action < 0.3  # well above the data's mean, and with the data
+    else:
+        assert -0.3 < action < 0.3  # with the data
+    if name == "utds":
+        gamma = uncertainty(q_at(run, [0, 0], [-0.2, 0.9]))
+        assert gamma[1] > 3 * gamma[0]

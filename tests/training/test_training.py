@@ -1,0 +1,122 @@
+"""The training loop and the run directory: what is refused, what stops a run, what is written."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from utds.algorithms import BC, TD3
+from utds.errors import ConfigError, DataError, TrainingError
+from utds.runs import Run, summary
+from utds.training import train
+
+QUICK = BC(width=4, layers=1, batch=8)
+CRITICS = TD3(width=4, layers=1, batch=8, policy_delay=1)
+
+
+def test_a_run_directory_tells_what_was_done(pool, tmp_path):
+    def evaluate(act):
+        return {"return": float(np.sum(act(np.zeros((2, 3))))), "standard_error": float("nan")}
+
+    run = train(
+        pool, QUICK, seeds=[4, 2], steps=25, log_every=10, eval_every=20, evaluate=evaluate, out=tmp_path / "run"
+    )
+    assert [(row["step"], row["seed"]) for row in run.metrics] == [(s, seed) for s in (10, 20, 25) for seed in (4, 2)]
+    assert [(row["step"], row["seed"]) for row in run.evaluations] == [(20, 4), (20, 2), (25, 4), (25, 2)]
+    last = [row["return"] for row in run.evaluations[2:]]
+    assert run.result["evaluation"]["return"] == {
+        "mean": pytest.approx(np.mean(last)),
+        "standard_error": pytest.approx(np.std(last, ddof=1) / np.sqrt(2)),
+        "seeds": last,
+    }
+    assert run.result["evaluation"]["standard_error"]["mean"] is None  # NaN isn't JSON
+    assert run.finished and Run(run.path).algorithm == QUICK
+    provenance = json.loads((run.path / "provenance.json").read_text())
+    assert provenance["sources"] == [{"id": "main", "digest": pool.info.digests[0], "transitions": 200}]
+    assert provenance["seeds"] == [4, 2] and set(provenance["versions"]) >= {"utds", "jax", "optax", "numpy"}
+
+
+def test_logged_means_are_means_over_the_steps_since(pool, tmp_path):
+    fine = train(pool, QUICK, steps=6, log_every=1, out=tmp_path / "fine").metrics
+    coarse = train(pool, QUICK, steps=6, log_every=3, out=tmp_path / "coarse").metrics
+    for i, row in enumerate(coarse):
+        expected = np.mean([r["actor_loss"] for r in fine[3 * i : 3 * i + 3]])
+        assert row["actor_loss"] == pytest.approx(expected, rel=1e-5)
+
+
+def test_resuming_needs_the_same_run_and_may_go_further(pool, tmp_path):
+    first = train(pool, QUICK, steps=10, out=tmp_path)
+    with pytest.raises(ConfigError, match="already holds a run"):
+        train(pool, QUICK, steps=10, out=tmp_path)
+    with pytest.raises(ConfigError, match=r"algorithm\.fields\.batch=8, not 16"):
+        train(pool, replace(QUICK, batch=16), steps=10, out=tmp_path, resume=True)
+    with pytest.raises(ConfigError, match=r"seeds=\[0\], not \[0, 1\]"):
+        train(pool, QUICK, seeds=2, steps=10, out=tmp_path, resume=True)
+    other = replace(pool, info=replace(pool.info, digests=("0" * 64,)))
+    with pytest.raises(ConfigError, match="digest"):
+        train(other, QUICK, steps=10, out=tmp_path, resume=True)
+    assert train(pool, QUICK, steps=10, out=tmp_path, resume=True).result == first.result  # nothing left to do
+    longer = train(pool, QUICK, steps=20, out=tmp_path, resume=True)
+    straight = train(pool, QUICK, steps=20, out=tmp_path / "straight")
+    assert longer.act(np.ones((3, 3))).tobytes() == straight.act(np.ones((3, 3))).tobytes()
+
+
+def test_a_run_that_lost_its_last_rows_writes_them_again(pool, tmp_path):
+    """As after a kill between a log and a checkpoint, in the middle of a line."""
+
+    class Killed(Exception):
+        pass
+
+    def evaluate(act):
+        if (tmp_path / "run" / "metrics.csv").read_text().count("\n") > 3:
+            with open(tmp_path / "run" / "metrics.csv", "a") as file:
+                file.write("40,0,0.1")
+            raise Killed
+        return {"return": 0.0}
+
+    options = {"steps": 40, "log_every": 10, "eval_every": 10, "checkpoint_every": 20}
+    with pytest.raises(Killed):
+        train(pool, QUICK, evaluate=evaluate, out=tmp_path / "run", **options)
+    resumed = train(pool, QUICK, evaluate=lambda act: {"return": 0.0}, out=tmp_path / "run", resume=True, **options)
+    whole = train(pool, QUICK, evaluate=lambda act: {"return": 0.0}, out=tmp_path / "whole", **options)
+    for name in ("metrics.csv", "evaluations.csv", "checkpoint.safetensors"):
+        assert (resumed.path / name).read_bytes() == (whole.path / name).read_bytes()
+
+
+def test_a_diverging_q_stops_the_run_and_keeps_the_checkpoint(pool, tmp_path):
+    options = {"log_every": 5, "checkpoint_every": 10, "out": tmp_path}
+    train(pool, CRITICS, steps=10, **options)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    with pytest.raises(TrainingError, match=r"\|Q\| reached .* by step 1\d \(seed 0\).*checkpoint is kept"):
+        train(pool, CRITICS, steps=20, divergence=1e-9, resume=True, **options)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_a_nan_stops_the_run(pool, tmp_path):
+    with pytest.raises(TrainingError, match=r"actor_loss became (nan|inf)"):
+        train(pool, replace(QUICK, actor_rate=3e38), steps=50, out=tmp_path)
+    assert not (tmp_path / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.parametrize("options", [{"steps": 0}, {"seeds": []}, {"seeds": [1, 1]}, {"log_every": 0}, {"seeds": [-1]}])
+def test_senseless_options_are_refused(options, pool, tmp_path):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        train(pool, QUICK, out=tmp_path, **options)
+
+
+def test_a_broken_or_foreign_folder_is_named(pool, tmp_path):
+    with pytest.raises(ConfigError, match="holds no run"):
+        Run(tmp_path / "nothing")
+    run = train(pool, QUICK, steps=1, out=tmp_path)
+    with pytest.raises(ConfigError, match=r"no policy of seed 7 \(seeds: \[0\]\)"):
+        run.act(np.zeros((1, 3)), seed=7)
+    path = tmp_path / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DataError, match=r"checkpoint\.safetensors"):
+        train(pool, QUICK, steps=2, out=tmp_path, resume=True)
+
+
+def test_summary_of_seeds():
+    assert summary([1.0, 3.0]) == {"mean": 2.0, "standard_error": pytest.approx(1.0), "seeds": [1.0, 3.0]}
+    assert summary([5.0])["standard_error"] is None
