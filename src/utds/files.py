@@ -70,10 +70,13 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def _sync(path: Path) -> None:
-    """Flush a file, or every file below a folder, to the disk."""
+    """Flush a file, or every file below a folder, to the disk; readable for all whom the umask lets read."""
+    mask = os.umask(0)
+    os.umask(mask)
     for file in path.rglob("*") if path.is_dir() else [path]:
         if file.is_file():
             with open(file, "rb+") as handle:
+                os.fchmod(handle.fileno(), 0o666 & ~mask)  # safetensors makes its files private
                 os.fsync(handle.fileno())
 
 
