@@ -1,10 +1,7 @@
 """Training: bursts of updates in one compiled loop, several seeds, checkpoints that a kill can't hurt.
 
-A *lane* is one seed's state with its running totals of metrics. Step t of a lane draws all its randomness from its seed
-and t, so where bursts, checkpoints and interruptions fall changes nothing: not a bit of the parameters or the logs.
-
-Seeds run side by side under `vmap` on an accelerator. On a CPU they take turns in one executable: each is bit-identical
-to the same seed trained alone, and a batch of one seed already fills the cores.
+This is the host's side: what is logged, evaluated and saved, and when. What is compiled stands in `utds.lanes`. Where
+bursts, checkpoints and interruptions fall changes nothing: not a bit of the parameters or the logs.
 """
 
 from __future__ import annotations
@@ -18,32 +15,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from numpy.typing import NDArray
 
 from utds import algorithms, checkpoints, progress, runs
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.data.pool import Info, Pool
 from utds.errors import ConfigError, TrainingError
+from utds.lanes import Lane, advance_in_turn, advance_together, fresh
 from utds.runs import Run
 
 BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
 
 Act = Callable[[NDArray[np.floating]], NDArray[np.float32]]  # observations [B, O] -> actions [B, A]
 Evaluate = Callable[[Act], Mapping[str, float]]  # such as {"return": 812.0, "standard_error": 9.1}
-
-
-class Lane(NamedTuple):
-    """One seed under way."""
-
-    state: Any
-    totals: dict[str, Array]  # metrics since the last logged row: sums, or the largest of those named `…_max`
-    steps: Array  # in the totals
 
 
 def train(
@@ -99,8 +88,9 @@ class _Trainer:
         self.run, self.algorithm, self.seeds = run, run.algorithm, seeds
         self.pool = _anonymous(pool)
         self.evaluate = evaluate
-        self.advance = _advance_together if vmap else _advance_in_turn
-        self.keys = tuple(jax.random.split(jax.random.key(seed)) for seed in seeds)  # [init, steps] each
+        self.advance = advance_together if vmap else advance_in_turn
+        keys = [jax.random.split(jax.random.key(seed)) for seed in seeds]
+        self.init_keys, self.step_keys = (tuple(pair[i] for pair in keys) for i in (0, 1))
         spec = Spec.of(pool)
         reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
         self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
@@ -117,19 +107,20 @@ class _Trainer:
             while step < config["steps"]:
                 size = min(burst, self._next_stop(step) - step)
                 started = time.monotonic()
-                lanes = self.advance(self.algorithm, lanes, self.pool, self.keys, size)
+                lanes = self.advance(self.algorithm, lanes, self.pool, self.step_keys, size)
                 self._guard(lanes, step + size)
                 burst = max(1, round(size * BURST_SECONDS / (time.monotonic() - started)))
                 step += size
-                lanes = self._between(lanes, step, interrupted=bool(pending))
+                lanes = self._between(lanes, step)
                 bar(size, note=self.note)
                 if pending:
+                    self._save(lanes, step)
                     _deliver(pending[0])
         self.run.finish(step, time.monotonic() - begun)
 
     def _begin(self) -> tuple[tuple[Lane, ...], int]:
         """Lanes as saved, or fresh ones."""
-        lanes = tuple(_fresh(self.algorithm, self.spec, self.pool, init) for init, _ in self.keys)
+        lanes = tuple(fresh(self.algorithm, self.spec, self.pool, key) for key in self.init_keys)
         saved = checkpoints.load(self.run.path, lanes, self.seeds)
         return (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (lanes, 0)
 
@@ -138,20 +129,23 @@ class _Trainer:
         every = [self.run.config[name] for name in ("log_every", "eval_every", "checkpoint_every")]
         return min(self.run.config["steps"], *((step // n + 1) * n for n in every))
 
-    def _between(self, lanes: tuple[Lane, ...], step: int, interrupted: bool) -> tuple[Lane, ...]:
+    def _between(self, lanes: tuple[Lane, ...], step: int) -> tuple[Lane, ...]:
         """Log, evaluate and save, in this order: a checkpoint never claims a row that isn't there."""
         config = self.run.config
         last = step == config["steps"]
         if step % config["log_every"] == 0 or last:
-            self.run.log("metrics.csv", [{"step": step, "seed": s} | _row(x) for s, x in self._each(lanes)])
-            lanes = tuple(_cleared(lane) for lane in lanes)
+            self.run.log("metrics.csv", [{"step": step, "seed": s} | x.means() for s, x in self._each(lanes)])
+            lanes = tuple(lane.cleared() for lane in lanes)
         if self.evaluate and (step % config["eval_every"] == 0 or last):
             self._evaluate(lanes, step)
-        if step % config["checkpoint_every"] == 0 or last or interrupted:
-            for seed, lane in self._each(lanes):
-                self.run.save_policy(seed, Policy.of(lane.state), step)
-            checkpoints.save(self.run.path, lanes, step, self.seeds)
+        if step % config["checkpoint_every"] == 0 or last:
+            self._save(lanes, step)
         return lanes
+
+    def _save(self, lanes: tuple[Lane, ...], step: int) -> None:
+        for seed, lane in self._each(lanes):
+            self.run.save_policy(seed, Policy.of(lane.state), step)
+        checkpoints.save(self.run.path, lanes, step, self.seeds)
 
     def _evaluate(self, lanes: tuple[Lane, ...], step: int) -> None:
         assert self.evaluate is not None
@@ -176,62 +170,6 @@ class _Trainer:
 
     def _each(self, lanes: tuple[Lane, ...]) -> Iterator[tuple[int, Lane]]:
         return zip(self.seeds, lanes, strict=True)
-
-
-@partial(jax.jit, static_argnums=0)
-def _fresh(algorithm: Algorithm, spec: Spec, pool: Pool, key: Array) -> Lane:
-    """A lane at step 0; `pool` only tells which metrics there will be."""
-    state = algorithm.init(key, spec)
-    shapes = jax.eval_shape(lambda: _step(algorithm, state, pool, key)[1])
-    return Lane(state, {k: jnp.zeros(v.shape, v.dtype) for k, v in shapes.items()}, jnp.zeros((), jnp.int32))
-
-
-def _step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, dict[str, Array]]:
-    """One gradient step on a fresh batch; its randomness is the seed's key and the step's number."""
-    draw, update = jax.random.split(jax.random.fold_in(key, state.step))
-    return algorithm.update(state, algorithm.draw(state, pool, draw), update)
-
-
-def _advance(algorithm: Algorithm, lane: Lane, pool: Pool, key: Array, steps: Array) -> Lane:
-    """`steps` steps of a lane. Their number is no constant, so one compilation serves every burst."""
-
-    def body(_: int, lane: Lane) -> Lane:
-        state, metrics = _step(algorithm, lane.state, pool, key)
-        totals = {
-            k: jnp.maximum(lane.totals[k], v) if k.endswith("_max") else lane.totals[k] + v for k, v in metrics.items()
-        }
-        return Lane(state, totals, lane.steps + 1)
-
-    return jax.lax.fori_loop(0, steps, body, lane)
-
-
-_advance_one = jax.jit(_advance, static_argnums=0, donate_argnums=1)
-
-
-def _advance_in_turn(
-    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int
-) -> tuple[Lane, ...]:
-    return tuple(_advance_one(algorithm, lane, pool, key[1], steps) for lane, key in zip(lanes, keys, strict=True))
-
-
-@partial(jax.jit, static_argnums=0, donate_argnums=1)
-def _advance_together(
-    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: Array
-) -> tuple[Lane, ...]:
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *lanes)
-    step_keys = jnp.stack([key[1] for key in keys])
-    stacked = jax.vmap(partial(_advance, algorithm), in_axes=(0, None, 0, None))(stacked, pool, step_keys, steps)
-    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(lanes)))
-
-
-def _row(lane: Lane) -> dict[str, float]:
-    """A lane's totals as a row of metrics, in a fixed order."""
-    totals, steps = jax.device_get((lane.totals, lane.steps))
-    return {k: float(totals[k] if k.endswith("_max") else totals[k] / steps) for k in sorted(totals)}
-
-
-def _cleared(lane: Lane) -> Lane:
-    return lane._replace(totals=jax.tree.map(jnp.zeros_like, lane.totals), steps=jnp.zeros_like(lane.steps))
 
 
 def _anonymous(pool: Pool) -> Pool:

@@ -1,0 +1,84 @@
+"""The compiled side of training: seeds as lanes, many gradient steps in one loop on the device.
+
+A lane is one seed's state with its running totals of metrics. Step t of a lane draws all its randomness from its seed
+and t: a lane that is cut anywhere and taken up again ends with the same bits.
+
+On an accelerator the lanes of a run go side by side under `vmap`. On a CPU they take turns in one executable: each is
+bit-identical to the same seed trained alone, and one seed's products already fill the cores.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from utds.algorithms import Algorithm, Spec
+from utds.data.pool import Pool
+
+
+class Lane(NamedTuple):
+    """One seed under way."""
+
+    state: Any
+    totals: dict[str, Array]  # metrics since the last logged row: sums, or the largest of those named `…_max`
+    steps: Array  # in the totals
+
+    def means(self) -> dict[str, float]:
+        """The totals as a row of metrics, in a fixed order."""
+        totals, steps = jax.device_get((self.totals, self.steps))
+        return {k: float(totals[k] if k.endswith("_max") else totals[k] / steps) for k in sorted(totals)}
+
+    def cleared(self) -> Lane:
+        """The same state with totals of 0."""
+        return self._replace(totals=jax.tree.map(jnp.zeros_like, self.totals), steps=jnp.zeros_like(self.steps))
+
+
+@partial(jax.jit, static_argnums=0)
+def fresh(algorithm: Algorithm, spec: Spec, pool: Pool, key: Array) -> Lane:
+    """A lane at step 0; `pool` only tells which metrics there will be."""
+    state = algorithm.init(key, spec)
+    shapes = jax.eval_shape(lambda: step(algorithm, state, pool, key)[1])
+    return Lane(state, {k: jnp.zeros(v.shape, v.dtype) for k, v in shapes.items()}, jnp.zeros((), jnp.int32))
+
+
+def step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, dict[str, Array]]:
+    """One gradient step on a fresh batch; its randomness is the seed's key and the step's number."""
+    draw, update = jax.random.split(jax.random.fold_in(key, state.step))
+    return algorithm.update(state, algorithm.draw(state, pool, draw), update)
+
+
+def loop(algorithm: Algorithm, lane: Lane, pool: Pool, key: Array, steps: int | Array) -> Lane:
+    """`steps` steps of a lane. Their number is no constant, so one compilation serves every burst."""
+
+    def body(_: int, lane: Lane) -> Lane:
+        state, metrics = step(algorithm, lane.state, pool, key)
+        totals = {
+            k: jnp.maximum(lane.totals[k], v) if k.endswith("_max") else lane.totals[k] + v for k, v in metrics.items()
+        }
+        return Lane(state, totals, lane.steps + 1)
+
+    return jax.lax.fori_loop(0, steps, body, lane)
+
+
+advance = jax.jit(loop, static_argnums=0, donate_argnums=1)
+
+
+def advance_in_turn(
+    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int
+) -> tuple[Lane, ...]:
+    """Every lane `steps` further, one after the other."""
+    return tuple(advance(algorithm, lane, pool, key, steps) for lane, key in zip(lanes, keys, strict=True))
+
+
+@partial(jax.jit, static_argnums=0, donate_argnums=1)
+def advance_together(
+    algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int | Array
+) -> tuple[Lane, ...]:
+    """Every lane `steps` further, as one program."""
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *lanes)
+    stacked = jax.vmap(partial(loop, algorithm), in_axes=(0, None, 0, None))(stacked, pool, jnp.stack(keys), steps)
+    return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(lanes)))
