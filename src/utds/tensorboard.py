@@ -1,5 +1,6 @@
 """A run's metrics and evaluations as TensorBoard event files, by the extra `tensorboard`."""
 
+import importlib.util
 import shutil
 from pathlib import Path
 
@@ -7,14 +8,19 @@ from utds.errors import MissingExtra
 from utds.runs import Run
 
 
+def check() -> None:
+    """Say at once if the extra is missing, rather than after hours of training."""
+    if importlib.util.find_spec("tensorboard") is None:
+        raise MissingExtra("event files need TensorBoard: pip install 'utds[tensorboard]'")
+
+
 def write(run: Run) -> Path:
     """Write <run>/tensorboard/seed-<n> anew from the CSV files; returns <run>/tensorboard."""
-    try:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-    except ImportError:
-        raise MissingExtra("event files need TensorBoard: pip install 'utds[tensorboard]'") from None
+    check()
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
     folder = run.path / "tensorboard"
     shutil.rmtree(folder, ignore_errors=True)
     for seed in run.seeds:

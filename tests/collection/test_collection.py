@@ -5,12 +5,10 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import utds.domains
 from utds import rollout
 from utds.collection import kinds, ladder
 from utds.collection.online import Collection
@@ -20,18 +18,9 @@ from utds.data import store
 from utds.errors import ConfigError, DataError
 from utds.rollout import Episodes
 
-TINY = Path(__file__).parent / "tiny.py"
+pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-right"
 OPTIONS = {"copies": 4, "warmup": 160, "batch": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
-
-
-@pytest.fixture(autouse=True)
-def tiny(monkeypatch, tmp_path):
-    monkeypatch.setenv("UTDS_DOMAINS", str(TINY))
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    if "tinymass" not in utds.domains._DOMAINS:
-        utds.domains._load_own.cache_clear()
-    return utds.domains.get("tinymass")
 
 
 def test_replay_gives_n_step_transitions_within_episodes(tiny):

@@ -52,8 +52,11 @@ def train(
         tensorboard: also write the metrics for TensorBoard
     """
     from utds import algorithms, experiment
+    from utds import tensorboard as board
     from utds.data import lake, store
 
+    if tensorboard:
+        board.check()
     steps = steps or STEPS.get(preset, 1_000_000)
     eval_every = eval_every or max(1, steps // 10)
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
@@ -70,8 +73,6 @@ def train(
         checkpoint_every=checkpoint_every or eval_every,
     )
     if tensorboard:
-        from utds import tensorboard as board
-
         print(f"TensorBoard: tensorboard --logdir {board.write(run)}")
     _print_result(run)
 

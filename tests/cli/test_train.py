@@ -1,0 +1,94 @@
+"""train, evaluate and export as a user types them."""
+
+import csv
+import functools
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from utds import rollout
+from utds.cli import main
+from utds.collection import kinds
+from utds.runs import Run
+
+SMALL = ["--set", "width=8", "batch=16", "members=3"]
+
+
+@pytest.fixture
+def stored(tiny):
+    """Random data of two tasks."""
+    for seed, task in enumerate(("tinymass-reach-top-left", "tinymass-reach-top-right")):
+        act = kinds._noisy(None, tiny, 0, [seed])
+        recorded = rollout.record(tiny, act, episodes=3, seed=seed)
+        kinds.to_dataset(task, "random", [recorded], seed).save(f"{task}/random")
+    return "tinymass-reach-top-left/random", "tinymass-reach-top-right/random"
+
+
+def train(stored, out, *more):
+    own, other = stored
+    main(["train", own, "--share", other, *SMALL, "--steps=20", "--eval-every=10", f"--out={out}", *more])
+
+
+def error(capsys, *args):
+    """The one line that a wrong command ends in."""
+    with pytest.raises(SystemExit) as exit:
+        main([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    assert exit.value.code == 2
+    lines = captured.err.strip().splitlines()
+    assert len(lines) == 1 and lines[0].startswith("utds: error: "), captured.err
+    return lines[0].removeprefix("utds: error: ")
+
+
+def test_from_data_to_policy_to_file(stored, tmp_path, capsys):
+    out = tmp_path / "run"
+    train(stored, out, "--seeds=2", "--tensorboard")
+    assert "tinymass-reach-top-left" in capsys.readouterr().out
+    run = Run(out)
+    with open(out / "evaluations.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["step"], row["seed"]) for row in rows] == [("10", "0"), ("10", "1"), ("20", "0"), ("20", "1")]
+    assert run.result["evaluation"]["return"]["mean"] == pytest.approx(np.mean([float(r["return"]) for r in rows[2:]]))
+    assert [source["id"] for source in run.config["sources"]] == list(stored)
+    assert len(list(out.glob("tensorboard/seed-*/events*"))) == 2
+
+    main(["evaluate", str(out), "--episodes=3", "--seed=7"])
+    said = capsys.readouterr().out
+    main(["evaluate", str(out), "--episodes=3", "--seed=7"])
+    assert capsys.readouterr().out == said and "over 6 episodes" in said
+    main(["evaluate", str(out), "--episodes=1", "--env=utds/TinymassReachTopLeft-v0"])
+    assert "utds/TinymassReachTopLeft-v0" in capsys.readouterr().out
+
+    main(["export", str(out), str(tmp_path / "p.onnx"), "--seed=1", "--ensemble"])
+    session = onnxruntime.InferenceSession(str(tmp_path / "p.onnx"))
+    observations = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+    np.testing.assert_allclose(
+        session.run(["actions"], {"observations": observations})[0], run.act(observations, seed=1), atol=1e-5
+    )
+
+
+def test_resuming_a_longer_run_equals_running_it_at_once(stored, tmp_path):
+    train(stored, tmp_path / "once", "--steps=30")
+    train(stored, tmp_path / "twice")
+    train(stored, tmp_path / "twice", "--steps=30", "--resume")
+    once, twice = ((tmp_path / name / "policy-0.safetensors").read_bytes() for name in ("once", "twice"))
+    assert once == twice
+
+
+def test_wrong_input_is_one_line(stored, tmp_path, capsys):
+    own, other = stored
+    say = functools.partial(error, capsys)
+    assert "there is no dataset walker-walk/nope" in say("train", "walker-walk/nope")
+    assert "did you mean utds?" in say("train", own, "--algo=utdz")
+    assert "preset of cql" in say("train", own, "--algo=cql", "--preset=released")
+    assert "did you mean batch?" in say("train", own, "--set", "bach=3")
+    assert "name=value" in say("train", own, "--set", "batch")
+    assert "steps=-1" in say("train", own, "--steps=-1")
+    assert "holds no run" in say("evaluate", tmp_path)
+    assert "holds no run" in say("export", tmp_path, tmp_path / "p.onnx")
+    train(stored, tmp_path / "run")
+    capsys.readouterr()
+    assert "already holds a run" in say("train", own, f"--out={tmp_path / 'run'}")
+    assert "not 32" in say("train", own, "--share", other, *SMALL, "width=32", f"--out={tmp_path / 'run'}", "--resume")
+    assert "no policy of seed 9" in say("export", tmp_path / "run", tmp_path / "p.onnx", "--seed=9")
