@@ -46,6 +46,9 @@ _CPU_UTDS = _SMALL | {
     "layer_norm": True,
     "actor_rate": 3e-4,
     "critic_rate": 3e-4,
+    "tau": 1e-2,
+    "beta_ood": 1.0,  # with the paper's 3.0 and slow decay, values stay at the floor for tens of thousands of steps
+    "beta_ood_decay": 0.9995,  # 0.1 after 4,600 steps
     "ood_actions": 1,
     "floor": "auto",
     "ood_floor": "auto",

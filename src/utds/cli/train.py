@@ -9,7 +9,7 @@ from utds.errors import ConfigError
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
-STEPS = {"paper": 1_000_000, "released": 1_000_000, "cpu": 25_000}  # gradient steps that go with a preset
+STEPS = {"paper": 1_000_000, "released": 1_000_000, "cpu": 15_000}  # gradient steps that go with a preset
 
 
 def train(
@@ -41,7 +41,7 @@ def train(
         preset: paper (the published values), released (the authors' code's) or cpu (good in minutes on two cores)
         rewards: of the shared data: known (stored or from physics), learned from the main data, or zero
         set: fields of the algorithm to change, such as batch=512 beta_ood=1.5
-        steps: gradient steps a seed; by default 25,000 with cpu and a million otherwise
+        steps: gradient steps a seed; by default 15,000 with cpu and a million otherwise
         seeds: how many to train
         first_seed: number of the first of them
         out: run directory; by default runs/<task>-<algorithm>

@@ -57,7 +57,7 @@ STORIES = {
         episodes=80,
         share=("walker-run",),
         share_episodes=200,
-        steps=25_000,
+        steps=15_000,
     ),
 }
 
