@@ -1,0 +1,153 @@
+"""The cost of a gradient step: against the machine's own matrix product, and against the bare update.
+
+FLOPs are those of the matrix products that the method needs, 2·m·k·n each, and nothing else: forward passes; for a
+network that learns, the gradients of its weights and, but for its first layer, of its inputs; for the critics under the
+policy's loss, the gradients of inputs only. Activations, Adam, target networks, sampling and random numbers take time
+and count for nothing. The yardstick is a 2048 × 2048 × 2048 float32 product timed in turn with the steps.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from common import fastest, table
+from utds import algorithms, lanes
+from utds.algorithms import CDS, UTDS, Algorithm, Spec
+from utds.data.dataset import Dataset
+from utds.data.lake import share
+from utds.data.pool import Pool
+
+OBSERVATION, ACTION = 24, 6  # walker
+EDGE = 2048  # of the yardstick's matrices
+STEPS = 3  # gradient steps a measurement
+KEY = jax.random.key(0)
+
+
+def products(inputs: int, outputs: int, algo: Any) -> tuple[int, int]:
+    """FLOPs a row of an MLP's forward pass, and of its input gradients from the second layer on."""
+    inner = (algo.layers - 1) * algo.width**2 + algo.width * outputs
+    return 2 * (inputs * algo.width + inner), 2 * inner
+
+
+def flops(algo: Any) -> float:
+    """FLOPs of one update; see the module's description."""
+    q, q_inner = products(OBSERVATION + ACTION, 1, algo)
+    ensemble = isinstance(algo, UTDS)
+    pi, pi_inner = products(OBSERVATION, ACTION if ensemble else 2 * ACTION, algo)
+    learnt = 1 + (algo.ood_actions if ensemble else 3 * algo.actions)  # critic rows a transition
+    critics = algo.members * (q + learnt * (2 * q + q_inner))
+    policy = (2 * pi + pi_inner + algo.members * 2 * q) / getattr(algo, "policy_delay", 1)
+    return algo.batch * (critics + 2 * pi + policy)  # two more policy passes, at s and s', for the critics' actions
+
+
+def selection_flops(algo: Any) -> float:
+    """FLOPs of judging CDS's candidates: the method's own, but no part of `update`."""
+    if not isinstance(algo, CDS):
+        return 0.0
+    return algo.batch * algo.shared_share * algo.candidates * algo.members * products(OBSERVATION + ACTION, 1, algo)[0]
+
+
+def walker_like(size: int = 100_000) -> Pool:
+    """Random columns of walker's dimensions, half of them shared."""
+    random = np.random.default_rng(0)
+
+    def dataset(task: str) -> Dataset:
+        return Dataset.from_arrays(
+            random.normal(size=(size + size // 1000, OBSERVATION)),
+            random.uniform(-1, 1, (size, ACTION)),
+            random.uniform(size=size),
+            lengths=np.full(size // 1000, 1000),
+            task=task,
+        )
+
+    return share(dataset("main"), dataset("other"), rewards=lambda o, a, n: np.zeros(len(o)))
+
+
+class Stepper:
+    """Compiled steps of one algorithm: as training takes them, or bare updates on one batch."""
+
+    def __init__(self, algo: Algorithm, pool: Pool, bare: bool) -> None:
+        self.algo, self.pool = algo, pool
+        self.lane = lanes.fresh(algo, Spec.of(pool), pool, KEY)
+        self.batch = jax.jit(algo.draw)(self.lane.state, pool, KEY)
+        self._bare = jax.jit(self._updates, donate_argnums=0) if bare else None
+        self()  # compile
+
+    def _updates(self, state: Any, batch: Any) -> Any:
+        return jax.lax.fori_loop(
+            0, STEPS, lambda i, s: self.algo.update(s, batch, jax.random.fold_in(KEY, i))[0], state
+        )
+
+    def __call__(self) -> None:
+        if self._bare:
+            self.lane = self.lane._replace(state=self._bare(self.lane.state, self.batch))
+        else:
+            self.lane = lanes.advance(self.algo, self.lane, self.pool, KEY, STEPS)
+        jax.block_until_ready(self.lane)
+
+
+def yardstick() -> Callable[[], object]:
+    matrix = jax.random.normal(KEY, (EDGE, EDGE))
+    product = jax.jit(lambda a, b: a @ b)
+    jax.block_until_ready(product(matrix, matrix))
+    return lambda: jax.block_until_ready(product(matrix, matrix))
+
+
+def main() -> None:
+    pool, product = walker_like(), yardstick()
+    efficiency(pool, product)
+    scaling(pool, product)
+
+
+def efficiency(pool: Pool, product: Callable[[], object]) -> None:
+    """Paper-size steps of UTDS, CQL and CDS."""
+    required = {"utds": ("≥ 0.80", "≤ 5 %"), "cql": ("–", "≤ 5 %"), "cds": ("–", "≤ 5 %"), "utds cpu": ("–", "–")}
+    rows = []
+    for name, (least, most) in required.items():
+        algo = algorithms.make(*name.split())
+        works = {"product": product, "full": Stepper(algo, pool, False), "bare": Stepper(algo, pool, True)}
+        times = fastest(works, repeats=6)
+        peak = 2 * EDGE**3 / times["product"]
+        work = (flops(algo) + selection_flops(algo)) * STEPS
+        bare = times["bare"] + selection_flops(algo) * STEPS / peak
+        rows.append(
+            {
+                "preset": f"{name}" if " " in name else f"{name} paper",
+                "GFLOP a step": work / STEPS / 1e9,
+                "ms a step": 1e3 * times["full"] / STEPS,
+                "of the product's FLOP/s": f"{work / times['full'] / peak:.2f}",
+                "required": least,
+                "over the bare update": f"{100 * (times['full'] / bare - 1):+.1f} %",
+                "allowed": most,
+            }
+        )
+    table("A gradient step inside the training loop, walker's dimensions", rows)
+
+
+def scaling(pool: Pool, product: Callable[[], object]) -> None:
+    """UTDS's cost against batch, N and K, in units of the paper's step."""
+    paper = UTDS()
+    variants = {"paper (batch 1024, N 5, K 3)": paper}
+    variants |= {f"batch {n}": replace(paper, batch=n) for n in (256, 512)}
+    variants |= {f"N {n}": replace(paper, members=n) for n in (2, 10)}
+    variants |= {f"K {n}": replace(paper, ood_actions=n) for n in (1, 10)}
+    works = {name: Stepper(algo, pool, False) for name, algo in variants.items()}
+    times = fastest(works, repeats=4)
+    whole, base = times["paper (batch 1024, N 5, K 3)"], flops(paper)
+    rows = [
+        {
+            "variant": name,
+            "ms a step": 1e3 * times[name] / STEPS,
+            "time, paper = 1": times[name] / whole,
+            "FLOPs, paper = 1": flops(algo) / base,
+        }
+        for name, algo in variants.items()
+    ]
+    table("UTDS's step against batch, ensemble size and OOD actions", rows)
+
+
+if __name__ == "__main__":
+    main()
