@@ -1,0 +1,29 @@
+"""Every algorithm has its page, and the page's glossary lists what the algorithm logs: no more, no less."""
+
+import re
+from pathlib import Path
+
+import jax
+import pytest
+
+from utds.algorithms import ALGORITHMS, Spec
+
+PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
+
+
+def glossary(name: str) -> set[str]:
+    """The metrics that a page explains, itself or by pointing to another page's glossary."""
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8").split("## Metrics")[1]
+    named = set(re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE))
+    return named or glossary(re.search(r"\]\((\w+)\.md#metrics\)", text)[1])
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_the_glossary_lists_the_metrics(name, batch):
+    algo = ALGORITHMS[name](batch=16)
+    metrics = jax.eval_shape(lambda key: algo.update(algo.init(key, Spec(3, 2)), batch, key)[1], jax.random.key(0))
+    assert glossary(name) == set(metrics)
+
+
+def test_there_are_no_other_pages():
+    assert {path.stem for path in PAGES.glob("*.md")} - {"README"} == set(ALGORITHMS)
