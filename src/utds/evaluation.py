@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -110,10 +111,6 @@ def pooled(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, size: int = 480) -> float:
     """Write one episode as an MP4 and return its return."""
-    try:
-        import imageio.v2 as imageio
-    except ImportError:
-        raise MissingExtra("videos need imageio with ffmpeg: pip install 'utds[video]'") from None
     from utds.domains.render import Camera
 
     domain, found = domains.task(task)
@@ -121,7 +118,7 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
     camera = Camera(domain, size, size)
     with (
         files.atomic(path) as part,
-        imageio.get_writer(part, format="FFMPEG", fps=round(1 / domain.control_timestep)) as writer,
+        _writer(part, fps=round(1 / domain.control_timestep)) as writer,
         progress.bar(f"filming {task}", total=domain.steps + 1, unit="frames") as advance,
     ):
         for state in episode.physics[0]:
@@ -129,6 +126,14 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
             advance()
     camera.close()
     return float(episode.rewards[0, :, domain.tasks.index(found)].sum())
+
+
+def _writer(path: Path, fps: int) -> Any:
+    try:
+        import imageio.v2 as imageio
+    except ImportError:
+        raise MissingExtra("videos need imageio with ffmpeg: pip install 'utds[video]'") from None
+    return imageio.get_writer(path, format="FFMPEG", fps=fps)
 
 
 def _to_box(space: gymnasium.Space) -> Callable[[np.ndarray], Any]:
