@@ -33,6 +33,16 @@ class Features(Mapping[str, Array]):
     def __init__(self, model: mujoco.MjModel, sensors: Array, physics: Array) -> None:
         self._sensors, self._physics = sensors, physics
         self._slices = _slices(model)
+        self._known: dict[object, Array] = {}
+
+    def once(self, function: Callable[..., Array], *actions: Array) -> Array:
+        """`function(self)`, or `function(self, actions)`, computed at the first call and remembered.
+
+        For what the rewards of several tasks have in common: they are all given the same actions.
+        """
+        if function not in self._known:
+            self._known[function] = function(self, *actions)
+        return self._known[function]
 
     def __getitem__(self, name: str) -> Array:
         source, where = self._slices[name]
@@ -109,6 +119,18 @@ class Domain:
         model = copy.copy(self.model)
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ACTUATION
         return model
+
+    @functools.cached_property
+    def silent_model(self) -> mujoco.MjModel:
+        """The model without sensors, for the physics steps whose readings nobody sees."""
+        model = copy.copy(self.model)
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR
+        return model
+
+    @functools.cached_property
+    def feels_acceleration(self) -> bool:
+        """Whether a sensor depends on accelerations: force, torque, accelerometer."""
+        return bool((self.model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC).any())
 
     @functools.cached_property
     def substeps(self) -> int:

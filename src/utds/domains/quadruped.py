@@ -51,15 +51,15 @@ def at_least(x: Array, bound: float) -> Array:
 
 
 def move(f: Features, _: Array, speed: float) -> Array:
-    return upright(f) * at_least(f["velocimeter"][:, 0], speed)
+    return f.once(upright) * at_least(f["velocimeter"][:, 0], speed)
 
 
 def jump(f: Features, _: Array) -> Array:
-    return upright(f) * at_least(f["center_of_mass"][:, 2], 1)
+    return f.once(upright) * at_least(f["center_of_mass"][:, 2], 1)
 
 
 def roll_fast(f: Features, _: Array) -> Array:
-    return upright(f) * at_least(np.linalg.norm(f["velocimeter"], axis=1), 5)
+    return f.once(upright) * at_least(np.linalg.norm(f["velocimeter"], axis=1), 5)
 
 
 DOMAIN = Domain(

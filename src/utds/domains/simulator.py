@@ -21,6 +21,7 @@ from utds.domains.base import Array, Domain, Features
 from utds.errors import SimulationError
 
 HUGE = 1e10  # MuJoCo's own bound on sane numbers
+WORTH_THREADS = 200  # copies · physics steps · degrees of freedom of a control step
 _PHYSICS = mujoco.mjtState.mjSTATE_PHYSICS
 
 
@@ -36,15 +37,16 @@ class Simulator:
         if n < 1:
             raise SimulationError(f"a simulator needs at least one copy, got n={n}")
         self.n = n
-        self.threads = max(1, min(threads or os.cpu_count() or 1, n))
         self._model = self.domain.model
+        self.threads = self._worthwhile(threads or os.cpu_count() or 1)
         self._data = [mujoco.MjData(self._model) for _ in range(n)]
         self._ctrl = [data.ctrl for data in self._data]  # views, made once: making one costs as much as a copy
-        self._read = [data.sensordata for data in self._data]
+        self._read = [(data.sensordata, data.qpos, data.qvel, data.act) for data in self._data]
         self._sensors = np.empty((n, self._model.nsensordata))
         self._states = np.empty((n, self.domain.state_size))
         self._controls = np.empty((n, self._model.nu))
         self._ready = False
+        self._into = [self._rows(i) for i in range(n)]
         self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
 
     def reset(self, seed: int, spread: bool = False) -> Array:
@@ -92,13 +94,17 @@ class Simulator:
         self.close()
 
     def _advance(self, copies: Iterator[int], controls: Array) -> None:
-        model, more = self._model, self.domain.substeps - 1
+        # Sensors are read at the end alone, those of accelerations in the last physics step, all others after it.
+        model, silent, steps = self._model, self.domain.silent_model, self.domain.substeps
+        last = 1 if self.domain.feels_acceleration else 0
         for i in copies:
             data = self._data[i]
             self._ctrl[i][:] = controls[i]
-            mujoco.mj_step2(model, data)
-            if more:
-                mujoco.mj_step(model, data, more)
+            mujoco.mj_step2(silent if steps > last else model, data)
+            if steps - 1 - last > 0:
+                mujoco.mj_step(silent, data, steps - 1 - last)
+            if last and steps > 1:
+                mujoco.mj_step(model, data)
             mujoco.mj_step1(model, data)
             self._collect(i)
 
@@ -111,8 +117,20 @@ class Simulator:
             self._collect(i)
 
     def _collect(self, i: int) -> None:
-        mujoco.mj_getState(self._model, self._data[i], self._states[i], _PHYSICS)
-        self._sensors[i] = self._read[i]
+        """Copy readings and state. NumPy's copies, unlike a call of MuJoCo's, don't hand the interpreter over."""
+        for into, read in zip(self._into[i], self._read[i], strict=True):
+            into[:] = read
+
+    def _rows(self, i: int) -> tuple[Array, Array, Array, Array]:
+        """Where a copy's readings, positions, velocities and activations go."""
+        nq, nv = self._model.nq, self._model.nv
+        state = self._states[i]
+        return self._sensors[i], state[:nq], state[nq : nq + nv], state[nq + nv :]
+
+    def _worthwhile(self, threads: int) -> int:
+        """As many threads as there are copies at most, and one where physics is cheaper than waking a second."""
+        effort = self.n * self.domain.substeps * self._model.nv
+        return max(1, min(threads, self.n)) if effort >= WORTH_THREADS else 1
 
     def _in_threads(self, work: Callable[[Iterator[int], Array], None], values: Array) -> None:
         """Run `work(copies, values)` in every thread, this one included; each takes the next copy when it is free."""

@@ -41,21 +41,25 @@ def observe(f: Features) -> Array:
     return np.concatenate([*orientations, f["torso_position"][:, 2:], f["qvel"]], axis=1)
 
 
-def stand(f: Features, _: Array) -> Array:
+def standing(f: Features) -> Array:
     height, upright = f["torso_position"][:, 2], f["torso_z"][:, 2]
     return (3 * tol(height, low=1.2, high=np.inf, margin=0.6) + (1 + upright) / 2) / 4
 
 
-def move(f: Features, actions: Array, speed: float) -> Array:
+def stand(f: Features, _: Array) -> Array:
+    return f.once(standing)
+
+
+def move(f: Features, _: Array, speed: float) -> Array:
     velocity = f["torso_subtreelinvel"][:, 0]
     moving = tol(velocity, speed, np.inf, margin=speed / 2, value_at_margin=0.5, sigmoid="linear")
-    return stand(f, actions) * (5 * moving + 1) / 6
+    return f.once(standing) * (5 * moving + 1) / 6
 
 
-def flip(f: Features, actions: Array) -> Array:
+def flip(f: Features, _: Array) -> Array:
     momentum = f["torso_angular_momentum"][:, 1]
     spinning = tol(momentum, 5, np.inf, margin=5, value_at_margin=0, sigmoid="linear")
-    return stand(f, actions) * (5 * spinning + 1) / 6
+    return f.once(standing) * (5 * spinning + 1) / 6
 
 
 DOMAIN = Domain(
