@@ -76,7 +76,6 @@ class Task:
     reward: Callable[[Features, Array], Array]
     reference: float | None = None  # return of a trained expert over one episode, for normalised scores
     random: float = 0.0  # return of uniformly random actions over one episode, measured
-    needs_action: bool = False  # whether the reward reads the action besides the state
 
 
 @dataclass(frozen=True, eq=False)

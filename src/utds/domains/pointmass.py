@@ -96,7 +96,7 @@ def reach(f: Features, actions: Array, corner: int) -> Array:
 DOMAIN = Domain(
     name="pointmass",
     tasks=tuple(
-        Task(name, functools.partial(reach, corner=corner), random=random, needs_action=True)
+        Task(name, functools.partial(reach, corner=corner), random=random)
         for corner, (name, random) in enumerate(zip(TARGETS, RANDOM, strict=True))
     ),
     steps=1000,
