@@ -48,7 +48,7 @@ STORIES = {
         episodes=20,
         share=("pointmass-reach-top-right", "pointmass-reach-bottom-left"),
         share_episodes=40,
-        steps=10_000,
+        steps=4_000,
         fields={"width": 64, "discount": 0.995},
     ),
     "walker": Story(
