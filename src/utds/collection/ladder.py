@@ -1,4 +1,4 @@
-"""The ladder: about ten policies of one TD3 run from untrained to expert, in one small file.
+"""The ladder: up to nine policies of one TD3 run from untrained to expert, in one small file.
 
     rung       0          1     …    medium    …    last
     policy     untrained                            the best that was found
