@@ -22,7 +22,8 @@ def dm_control_loop(name: str, actions: np.ndarray):
     if name == "jaco":
         env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
     elif name == "pointmass":
-        env = quiet_import("dm_control.suite").load("point_mass", "easy", task_kwargs={"random": 0})
+        timing = {"control_timestep": domains.get(name).control_timestep}
+        env = quiet_import("dm_control.suite").load("point_mass", "easy", {"random": 0}, environment_kwargs=timing)
     else:
         env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
     centre, half = domains.get(name).action_range

@@ -8,6 +8,7 @@ themselves reach, the environment steps at which the run had them, and the comma
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ SEED = 20_000  # of those episodes
 
 @dataclass(frozen=True)
 class Ladder:
-    """Policies of one task, worst first."""
+    """Policies of one task in the order in which the run had them; the last is the best."""
 
     task: str
     policies: Any  # {"normal": Normal, "actor": MLP}, every array [rungs, …]
@@ -63,9 +64,13 @@ _META = ("task", "returns", "errors", "steps", "total_steps", "noise", "seed", "
 
 
 def medium_of(returns: tuple[float, ...]) -> int:
-    """The first policy that has come half the way from the first one's return to the best one's."""
-    half = (returns[0] + max(returns)) / 2
-    return next(i for i, value in enumerate(returns) if value >= half)
+    """The policy whose return is nearest to half the way from the first one's to the best one's."""
+    return nearest(returns, (returns[0] + max(returns)) / 2)
+
+
+def nearest(returns: Sequence[float], level: float) -> int:
+    """The first policy whose return comes nearest to a level."""
+    return int(np.argmin(np.abs(np.asarray(returns) - level)))
 
 
 def load(task: str, path: Path | None = None) -> Ladder:
@@ -82,11 +87,13 @@ def load(task: str, path: Path | None = None) -> Ladder:
 
 
 def choose(returns: list[float]) -> list[int]:
-    """Which of a run's evaluated policies become rungs: the first to reach each of `RUNGS` equal steps of return."""
+    """Which of a run's evaluated policies become rungs: those nearest to `RUNGS` equal steps of return, up to the best.
+
+    Learning goes in leaps and falls back, so rungs are in the order of the run, not of return.
+    """
     best = int(np.argmax(returns))
     levels = np.linspace(returns[0], returns[best], RUNGS)
-    chosen = {next(i for i, value in enumerate(returns) if value >= level) for level in levels[1:]}
-    return sorted({0, best} | {i for i in chosen if i <= best})
+    return sorted({0, best} | {nearest(returns[: best + 1], level) for level in levels})
 
 
 def build(task: str, policies: list[Path], **meta: Any) -> Ladder:

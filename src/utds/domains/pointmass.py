@@ -6,6 +6,9 @@ y
 |     ----+----
 |         |
     BL    |    BR   > x
+
+The public maze has steps of 0.02 s, 1000 of them; here an action holds for 0.1 s. The mass moves 0.1 m/s at most, so the
+far corner is some 80 steps away instead of 400, near enough for values at γ = 0.99 to reach back to the start.
 """
 
 import functools
@@ -26,7 +29,7 @@ TARGETS = {
     "reach-bottom-left": (-0.15, -0.15),
     "reach-bottom-right": (0.15, -0.15),
 }
-RANDOM = (647, 3, 3, 0)  # returns of random actions: the first corner is where episodes start
+RANDOM = (123, 2, 2, 0)  # returns of random actions: the first corner is where episodes start
 XML = f"""
 <mujoco model="pointmass">
   <option timestep="0.02"/>
@@ -99,8 +102,8 @@ DOMAIN = Domain(
         Task(name, functools.partial(reach, corner=corner), random=random)
         for corner, (name, random) in enumerate(zip(TARGETS, RANDOM, strict=True))
     ),
-    steps=1000,
-    control_timestep=0.02,
+    steps=200,
+    control_timestep=0.1,
     observation_size=4,
     action_size=2,
     spec=lambda: mujoco.MjSpec.from_string(XML),
