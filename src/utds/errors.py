@@ -4,6 +4,9 @@ Every message is one line that says what is wrong, where, and what to do. The co
 exit code 2; in Python, `except utds.Error` catches them all.
 """
 
+import difflib
+from collections.abc import Iterable
+
 
 class Error(Exception):
     """The base of every error that `utds` raises on purpose."""
@@ -31,3 +34,10 @@ class TrainingError(Error):
 
 class MissingExtra(Error):
     """An optional dependency is needed; the message says which extra to install."""
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; choose from {', '.join(known)}"

@@ -6,8 +6,7 @@ make("utds", preset="cpu", batch=512)     a preset's values, then your own
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -18,7 +17,7 @@ from utds.algorithms.cql import CQL, UDS
 from utds.algorithms.td3 import TD3
 from utds.algorithms.td3bc import TD3BC
 from utds.algorithms.utds import PBRL, UTDS
-from utds.errors import ConfigError
+from utds.errors import ConfigError, hint
 
 ALGORITHMS: dict[str, type] = {
     "utds": UTDS,
@@ -98,12 +97,7 @@ def from_config(config: Mapping[str, Any]) -> Algorithm:
 def _pick(name: str, table: Mapping[str, Any], what: str) -> Any:
     if name in table:
         return table[name]
-    raise ConfigError(f"there is no {what} called {name!r}{_hint(name, table)}")
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; choose from {', '.join(known)}"
+    raise ConfigError(f"there is no {what} called {name!r}{hint(name, table)}")
 
 
 __all__ = [
