@@ -93,13 +93,15 @@ def evaluate_env(act: Act, env: gymnasium.Env | str, episodes: int = 10, seed: i
     return Evaluation(name, tuple(totals))
 
 
-def evaluator(task: str, episodes: int = 10, seed: int = SEED) -> Callable[[Act], dict[str, float]] | None:
+def evaluator(
+    task: str, episodes: int = 10, seed: int = SEED, threads: int | None = None
+) -> Callable[[Act], dict[str, float]] | None:
     """What `train` calls at intervals: the policy's return on the task; None where the task has no simulator."""
     try:
         domains.task(task)
     except DomainError:
         return None
-    return lambda act: evaluate(act, task, episodes, seed).row()
+    return lambda act: evaluate(act, task, episodes, seed, threads).row()
 
 
 def pooled(evaluations: Sequence[Evaluation]) -> Evaluation:
