@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import Algorithm, Spec
+from utds.algorithms.base import Mean, Metrics
 from utds.data.pool import Pool
 
 
@@ -24,13 +25,19 @@ class Lane(NamedTuple):
     """One seed under way."""
 
     state: Any
-    totals: dict[str, Array]  # metrics since the last logged row: sums, or the largest of those named `…_max`
+    totals: Metrics  # since the last logged row: sums, or the largest of those named `…_max`
     steps: Array  # in the totals
 
-    def means(self) -> dict[str, float]:
-        """The totals as a row of metrics, in a fixed order."""
+    def means(self) -> dict[str, float | None]:
+        """The totals as a row of metrics, in a fixed order; None for the mean over rows that never came."""
         totals, steps = jax.device_get((self.totals, self.steps))
-        return {k: float(totals[k] if k.endswith("_max") else totals[k] / steps) for k in sorted(totals)}
+
+        def mean(name: str, total: Any) -> float | None:
+            if isinstance(total, Mean):
+                return total.value()
+            return float(total if name.endswith("_max") else total / steps)
+
+        return {name: mean(name, totals[name]) for name in sorted(totals)}
 
     def cleared(self) -> Lane:
         """The same state with totals of 0."""
@@ -42,10 +49,10 @@ def fresh(algorithm: Algorithm, spec: Spec, pool: Pool, key: Array) -> Lane:
     """A lane at step 0; `pool` only tells which metrics there will be."""
     state = algorithm.init(key, spec)
     shapes = jax.eval_shape(lambda: step(algorithm, state, pool, key)[1])
-    return Lane(state, {k: jnp.zeros(v.shape, v.dtype) for k, v in shapes.items()}, jnp.zeros((), jnp.int32))
+    return Lane(state, jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), shapes), jnp.zeros((), jnp.int32))
 
 
-def step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, dict[str, Array]]:
+def step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, Metrics]:
     """One gradient step on a fresh batch; its randomness is the seed's key and the step's number."""
     draw, update = jax.random.split(jax.random.fold_in(key, state.step))
     return algorithm.update(state, algorithm.draw(state, pool, draw), update)
@@ -57,7 +64,8 @@ def loop(algorithm: Algorithm, lane: Lane, pool: Pool, key: Array, steps: int | 
     def body(_: int, lane: Lane) -> Lane:
         state, metrics = step(algorithm, lane.state, pool, key)
         totals = {
-            k: jnp.maximum(lane.totals[k], v) if k.endswith("_max") else lane.totals[k] + v for k, v in metrics.items()
+            name: jax.tree.map(jnp.maximum if name.endswith("_max") else jnp.add, lane.totals[name], value)
+            for name, value in metrics.items()
         }
         return Lane(state, totals, lane.steps + 1)
 

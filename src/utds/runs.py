@@ -77,7 +77,7 @@ class Run:
 
     @property
     def metrics(self) -> list[Row]:
-        """Rows of metrics.csv, numbers as numbers."""
+        """Rows of metrics.csv, numbers as numbers; what there was nothing to average of is left out."""
         return _read_rows(self.path / "metrics.csv")
 
     @property
@@ -192,7 +192,7 @@ def _read_rows(path: Path) -> list[Row]:
     if not path.exists():
         return []
     with open(path, newline="", encoding="utf-8") as file:
-        return [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(file)]
+        return [{k: _number(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
 
 
 def _number(text: str) -> float | int | str:

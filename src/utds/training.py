@@ -161,7 +161,7 @@ class _Trainer:
         """Stop before a broken state reaches the disk."""
         for seed, lane in self._each(lanes):
             for name, value in jax.device_get(lane.totals).items():
-                if not np.isfinite(value) or (name == "q_abs_max" and value > self.limit):
+                if not np.all(np.isfinite(value)) or (name == "q_abs_max" and value > self.limit):
                     what = f"|Q| reached {value:.3g}" if name == "q_abs_max" else f"{name} became {value}"
                     raise TrainingError(
                         f"{what} by step {step} (seed {seed}) in {self.run.path}; the last good checkpoint is kept: "

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from utds.algorithms import PBRL, UTDS, Spec, base
-from utds.algorithms.utds import uncertainty
+from utds.algorithms.utds import by_source, uncertainty
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
+from utds.training import train
 
 SPEC = Spec(3, 2, mean=np.array([0.5, -1.0, 0.0]), std=np.array([2.0, 1.0, 0.5]), reward_min=-2.0, reward_max=1.0)
 SMALL = {"members": 3, "width": 8, "layers": 2, "batch": 16, "ood_actions": 2}
@@ -83,7 +84,8 @@ def expected_losses(algo, state, batch, noise):
     )
     if algo.floor is not None:
         y = np.maximum(y, -2.0 / 0.01 if algo.floor == "auto" else algo.floor)
-    bellman = np.mean((numpy_q(state.critic, s, np.asarray(batch.actions)) - y) ** 2)
+    q, own = numpy_q(state.critic, s, np.asarray(batch.actions)), np.asarray(batch.own) == 1
+    bellman, gamma = np.mean((q - y) ** 2), numpy_std(q)
     squares, gammas = [], []
     places = [(s, noise[:, 1 : 1 + k])] + ([(s2, noise[:, 1 + k :])] if algo.ood_next else [])
     beta = max(3.0 * 0.99995**1000, 0.1)
@@ -96,7 +98,9 @@ def expected_losses(algo, state, batch, noise):
                 target = np.maximum(target, -200.0 if algo.ood_floor == "auto" else algo.ood_floor)
             squares.append((q - target) ** 2)
             gammas.append(numpy_std(q))
-    return {"bellman_loss": bellman, "ood_loss": np.mean(squares), "uncertainty_ood": np.mean(gammas)}, y
+    losses = {"bellman_loss": bellman, "ood_loss": np.mean(squares)}
+    places = {"": gamma, "_own": gamma[own], "_shared": gamma[~own], "_ood": np.array(gammas)}
+    return losses | {f"uncertainty{place}": found.mean() for place, found in places.items()}, y
 
 
 VARIANTS = {
@@ -118,7 +122,8 @@ def test_targets_and_losses_equal_numpy(name, batch):
     np.testing.assert_allclose(np.asarray(rows["targets"]).T, y, atol=1e-5)
     loss, metrics = jax.jit(algo.critic_loss)(state.critic, rows, state)
     for key, value in expected.items():
-        assert metrics[key] == pytest.approx(value, abs=1e-5), key
+        found = metrics[key].value() if isinstance(metrics[key], base.Mean) else metrics[key]
+        assert found == pytest.approx(value, abs=1e-5), key
     assert loss == pytest.approx(3 * (expected["bellman_loss"] + expected["ood_loss"]), abs=3e-5)
     if name == "floored":
         assert np.min(y) == pytest.approx(0.1)
@@ -165,6 +170,35 @@ def test_uncertainty_is_the_unbiased_deviation():
     np.testing.assert_allclose(uncertainty(q), [np.sqrt((4 + 1 + 9) / 2), 0], rtol=1e-6)
 
 
+def test_uncertainty_by_source_is_a_mean_over_rows_not_over_batches():
+    """Two batches of four rows: in the first one row is of source 2, in the second all four are, none of source 3."""
+    gammas = [jnp.array([1.0, 2.0, 3.0, 10.0]), jnp.array([20.0, 20.0, 20.0, 20.0])]
+    sources = [jax.nn.one_hot(jnp.array(s), 4) for s in ([0, 1, 1, 2], [2, 2, 2, 2])]
+    steps = [by_source(gamma, source) for gamma, source in zip(gammas, sources, strict=True)]
+    totals = base.reduce(jax.tree.map(lambda *leaves: jnp.stack(leaves), *steps))
+    means = {name: mean.value() for name, mean in totals.items()}
+    shared = (2 + 3 + 10 + 80) / 7
+    expected = {"own": 1, "shared": shared, "shared_1": 2.5, "shared_2": (10 + 80) / 5, "shared_3": None}
+    assert means == pytest.approx({f"uncertainty_{place}": value for place, value in expected.items()})
+
+
+@pytest.mark.parametrize("kind", [UTDS, PBRL])
+def test_a_run_logs_the_uncertainty_of_every_source(kind, make_pool, tmp_path):
+    """Own and shared rows together make up the batch, also over several steps of different composition."""
+    states = np.random.default_rng(0).normal(size=(64, 3))
+    columns = states, states[:, :2].clip(-1, 1), np.ones(64)
+    pool = make_pool(*columns, shared=(states + 5, columns[1], np.ones(64)))
+    algo = kind(members=3, width=8, layers=1, batch=32, ood_actions=1, critic_rate=1e-2)
+    run = train(pool, algo, steps=6, log_every=3, out=tmp_path)
+    for row in run.metrics:
+        share = row["own_share"]
+        if kind is PBRL:
+            assert "uncertainty_shared" not in row and row["uncertainty_own"] == pytest.approx(row["uncertainty"])
+        else:
+            mixed = share * row["uncertainty_own"] + (1 - share) * row["uncertainty_shared"]
+            assert row["uncertainty"] == pytest.approx(mixed, rel=1e-5) and 0 < share < 1
+
+
 @pytest.mark.parametrize(("step", "beta"), [(0, 3.0), (1, 2.99985), (20_000, 3 * np.exp(-1.000025)), (10**6, 0.1)])
 def test_beta_ood_decays_to_its_end(step, beta):
     assert UTDS().beta_ood_at(jnp.int32(step)) == pytest.approx(beta, rel=1e-5)
@@ -187,7 +221,7 @@ def test_microbatches_change_nothing_but_rounding(batch):
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), parts, whole)
     assert part_metrics.keys() == whole_metrics.keys()
     for name in whole_metrics:
-        assert part_metrics[name] == pytest.approx(float(whole_metrics[name]), abs=1e-5), name
+        np.testing.assert_allclose(part_metrics[name], whole_metrics[name], atol=1e-5, err_msg=name)
 
 
 def test_one_update_moves_every_network_by_its_rule(batch):

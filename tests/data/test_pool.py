@@ -50,6 +50,7 @@ def test_every_row_of_a_batch_belongs_together(sources):
     found = decoded(batch, sources)
     numbers = np.array([number for number, _ in found])
     assert np.array_equal(batch.source, numbers)
+    assert np.array_equal(batch.sources, np.eye(3)[numbers])
     assert np.array_equal(batch.own, (numbers == 0).astype(np.float32))
     assert set(found) == {(d, n) for d, lengths in enumerate(LENGTHS) for n in range(sum(lengths))}
 
@@ -142,8 +143,10 @@ def test_a_stack_samples_as_its_members_do(sources):
     assert stacked.columns.observations is pools[0].columns.observations
     assert (stacked.size, stacked.shared_size) == (10, 0)
     for i, (pool, key) in enumerate(zip(pools, keys, strict=True)):
-        for got, wanted in zip(batches, draw(pool, key, 50), strict=True):
-            assert np.array_equal(got[i], wanted)
+        batch, width = jax.tree.map(lambda column, i=i: column[i], batches), len(pool.info.sizes)
+        assert not np.any(batch.sources[:, width:])  # padding
+        for got, wanted in zip(batch._replace(sources=batch.sources[:, :width]), draw(pool, key, 50), strict=True):
+            assert np.array_equal(got, wanted)
 
 
 def test_columns_are_used_in_place(sources):

@@ -8,7 +8,8 @@ An algorithm is a frozen dataclass: its fields are its hyper-parameters, its met
     actions = algo.act(state, observations)             # [B, O] -> [B, A], deterministic
 
 A state has a counter `step`, an `actor`, the normalisation `normal` and, where there are critics, `critic`. Metrics are
-scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts.
+scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts. A
+`Mean` is averaged over the rows that it is about, of which a batch may have none.
 """
 
 from __future__ import annotations
@@ -28,8 +29,26 @@ from utds.errors import ConfigError
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
-Metrics = dict[str, Array]
 T = TypeVar("T")
+
+
+class Mean(NamedTuple):
+    """A mean over some rows of a batch. Its parts are averaged apart, so no batch counts for more rows than it has."""
+
+    total: Any  # sum over those rows, divided by the rows of the batch
+    weight: Any  # share of those rows in the batch
+
+    @staticmethod
+    def of(values: Array, weights: Array) -> Mean:
+        """Values [B] where the weights [B] are 1, not where they are 0."""
+        return Mean(jnp.mean(values * weights), jnp.mean(weights))
+
+    def value(self) -> float | None:
+        """The mean, if there was any row."""
+        return float(self.total / self.weight) if self.weight else None
+
+
+Metrics = dict[str, Any]  # scalars, or `Mean`s
 
 
 @partial(
@@ -126,7 +145,11 @@ def start(params: Any, rate: float) -> optax.OptState:
 
 def reduce(metrics: Metrics) -> Metrics:
     """Metrics stacked on a first axis, as one number each: the largest of those named `…_max`, else the mean."""
-    return {k: jnp.max(v, axis=0) if k.endswith("_max") else jnp.mean(v, axis=0) for k, v in metrics.items()}
+
+    def reduced(name: str, value: Any) -> Any:
+        return jax.tree.map(partial(jnp.max if name.endswith("_max") else jnp.mean, axis=0), value)
+
+    return {name: reduced(name, value) for name, value in metrics.items()}
 
 
 def gradient(loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, microbatch: int) -> tuple[T, Metrics]:

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Metrics
+from utds.algorithms.base import Mean, Metrics
 from utds.algorithms.networks import MLP, deterministic, q_values
 from utds.algorithms.td3 import TD3, Floor, Rows, State, floored
 from utds.errors import ConfigError
@@ -86,6 +86,7 @@ class UTDS(TD3):
             "targets": floored(targets, self.floor, state).T,
             "ood_actions": self.near_policy(state.actor, batch.observations, here),
             "ratio": ratio,
+            "sources": jnp.stack([batch.own, 1 - batch.own], axis=1) if batch.sources is None else batch.sources,
         }
         if self.ood_next:
             rows["next_observations"] = batch.next_observations
@@ -96,14 +97,15 @@ class UTDS(TD3):
         """Bellman and OOD loss, summed over members; every action goes through the critics in one pass."""
         q, q_ood = self.split_q(critic, rows)  # [E, B], [E, B, K]; K counts next states' actions too
         beta = self.beta_ood_at(state.step)
-        gamma_ood = uncertainty(q_ood)
+        gamma, gamma_ood = uncertainty(q), uncertainty(q_ood)
         ood_targets = floored(q_ood - beta * rows["ratio"][:, None] * gamma_ood, self.ood_floor, state)
         bellman_loss = jnp.mean((q - rows["targets"].T) ** 2)
         ood_loss = jnp.mean((q_ood - jax.lax.stop_gradient(ood_targets)) ** 2)
         return self.members * (bellman_loss + ood_loss), {
             "bellman_loss": bellman_loss,
             "ood_loss": ood_loss,
-            "uncertainty": jnp.mean(uncertainty(q)),
+            "uncertainty": jnp.mean(gamma),
+            **by_source(gamma, rows["sources"]),
             "uncertainty_ood": jnp.mean(gamma_ood),
             "beta_ood": beta,
             "penalty_ratio": jnp.mean(rows["ratio"]),
@@ -160,6 +162,15 @@ class PBRL(UTDS):
 def uncertainty(q: Array) -> Array:
     """Γ: the unbiased standard deviation over members, [E, …] -> […]."""
     return jnp.std(q, axis=0, ddof=1)
+
+
+def by_source(gamma: Array, sources: Array) -> Metrics:
+    """Γ [B] over own rows and over shared rows, and over each shared source where there are several: one-hot [B, K]."""
+    own = sources[:, 0]
+    metrics = {"uncertainty_own": Mean.of(gamma, own), "uncertainty_shared": Mean.of(gamma, 1 - own)}
+    if sources.shape[1] > 2:
+        metrics |= {f"uncertainty_shared_{k}": Mean.of(gamma, sources[:, k]) for k in range(1, sources.shape[1])}
+    return metrics
 
 
 def _repeat(x: Array, times: int) -> Array:

@@ -34,6 +34,7 @@ class Batch(NamedTuple):
     next_observations: Array  # [B, O] float32
     own: Array  # [B] float32, 1 = the main task's own data
     source: Array  # [B] int32, 0 = own, 1, 2, … = shared, in the order given
+    sources: Array | None = None  # [B, K] float32, `source` as one-hot rows, as wide as there are sources
 
 
 @partial(
@@ -164,6 +165,7 @@ class Pool:
             next_observations=columns.observations[row + 1],
             own=(source == 0).astype(jnp.float32),
             source=source,
+            sources=jax.nn.one_hot(source, len(self.ranges.size)),
         )
 
 
