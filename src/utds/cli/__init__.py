@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import collect, data, domains, quickstart, theory, train
+from utds.cli import benchmark, collect, data, domains, quickstart, theory, train
 from utds.errors import Error
 from utds.version import __version__
 
@@ -18,7 +18,7 @@ DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 
 
 def _app() -> SubcommandApp:
-    app, stored = SubcommandApp(), SubcommandApp()
+    app, stored, matrices = SubcommandApp(), SubcommandApp(), SubcommandApp()
     app.command(domains.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
     stored.command(name="list")(data.list_)
@@ -32,6 +32,10 @@ def _app() -> SubcommandApp:
     app.command(train.train)
     app.command(train.evaluate)
     app.command(train.export)
+    app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
+    matrices.command(benchmark.plan)
+    matrices.command(benchmark.run)
+    matrices.command(benchmark.status)
     app.command(theory.theory)
     app.command(quickstart.quickstart)
     return app

@@ -1,0 +1,198 @@
+"""A matrix: a small TOML file that stands for many runs.
+
+domains = ["walker"]                       # all tasks of these; or `tasks = ["walker-walk", …]` alone
+kinds = ["random", "medium"]               # of the main tasks' own data
+columns = ["single", "each", "all"]        # own data alone; the other tasks one at a time; all of them at once
+algorithms = ["utds", "cql"]
+preset = "paper"
+steps = 1_000_000
+
+[fields]                                   # of every algorithm
+width = 256
+[fields.utds]                              # of one of them
+beta_ood = 1.0
+[vary]                                     # a cell for every value, or combination of values
+beta_ood_end = [0.0, 0.1]
+"""
+
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from utds import algorithms, domains, files
+from utds.benchmark.cells import Cell
+from utds.collection.kinds import KINDS
+from utds.errors import ConfigError, Error, hint
+
+FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
+COLUMNS = ("single", "each", "all")
+REWARDS = ("known", "learned", "zero")
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """See the module's description; every field but the name is a key of the file."""
+
+    name: str
+    tasks: tuple[str, ...]  # main tasks, such as walker-walk
+    algorithms: tuple[str, ...]
+    steps: int  # gradient steps a seed
+    kinds: tuple[str, ...] = KINDS[:5]  # of the main tasks' own data; these five are the paper's
+    columns: tuple[str, ...] = COLUMNS
+    sources: tuple[str, ...] = ()  # tasks that may share their data; none given: every other task of the domain
+    source_kind: str = "replay"  # kind of the shared data
+    rewards: str = "known"  # of the shared data
+    preset: str = "cpu"
+    fields: Mapping[str, Any] = field(default_factory=dict)  # of algorithms, beside the preset
+    vary: Mapping[str, list[Any]] = field(default_factory=dict)  # field -> values
+    seeds: int = 1  # how many
+    first_seed: int = 0
+    eval_every: int = 0  # steps between evaluations; 0: a tenth of all
+    checkpoint_every: int = 0  # steps between checkpoints; 0: as often as evaluations
+    episodes: int = 10  # of an evaluation
+
+    def cells(self) -> Iterator[Cell]:
+        """Every cell, ordered as a reader would: by task, kind, column, algorithm."""
+        eval_every = self.eval_every or max(1, self.steps // 10)
+        for task, kind in itertools.product(self.tasks, self.kinds):
+            for column, sources in self._shares(task):
+                for algorithm, chosen in itertools.product(self.algorithms, self._varied()):
+                    yield Cell(
+                        matrix=self.name,
+                        task=task,
+                        kind=kind,
+                        sources=sources,
+                        column=column,
+                        source_kind=self.source_kind,
+                        rewards=self.rewards,
+                        algorithm_name=algorithm,
+                        preset=self.preset,
+                        fields=self._fields(algorithm) | chosen,
+                        varied=tuple(chosen),
+                        seeds=self.seeds,
+                        first_seed=self.first_seed,
+                        steps=self.steps,
+                        eval_every=eval_every,
+                        checkpoint_every=self.checkpoint_every or eval_every,
+                        episodes=self.episodes,
+                    )
+
+    def _shares(self, task: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """(column, tasks that share) of every setting of a main task."""
+        domain, _ = domains.task(task)
+        others = tuple(t for t in domains.task_ids(domain) if t != task and (not self.sources or t in self.sources))
+        if "single" in self.columns:
+            yield "single", ()
+        if "each" in self.columns:
+            yield from (("each", (other,)) for other in others)
+        if "all" in self.columns and len(others) > 1:  # all of one is `each` again
+            yield "all", others
+
+    def _fields(self, algorithm: str) -> dict[str, Any]:
+        common = {name: value for name, value in self.fields.items() if not isinstance(value, Mapping)}
+        return common | dict(self.fields.get(algorithm, {}))
+
+    def _varied(self) -> list[dict[str, Any]]:
+        """Every combination of the varied fields; one empty one where nothing varies."""
+        return [dict(zip(self.vary, values, strict=True)) for values in itertools.product(*self.vary.values())]
+
+
+def shipped() -> tuple[str, ...]:
+    """The names of the matrices that ship with the package."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.toml")))
+
+
+def load(name: str) -> Matrix:
+    """A shipped matrix by name, or a file by path."""
+    path = Path(name)
+    if path.suffix != ".toml":
+        if name not in shipped():
+            raise ConfigError(
+                f"no matrix called {name!r} ships{hint(name, shipped())}; or give the path of a .toml file"
+            )
+        path = FOLDER / f"{name}.toml"
+    with files.explained(f"read {path}"):
+        text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        return parse(tomllib.loads(text), path.stem)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is no valid TOML: {error}") from None
+    except Error as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def parse(given: Mapping[str, Any], name: str) -> Matrix:
+    """A matrix from the contents of a file, every key and value checked."""
+    types: dict[str, Any] = {f.name: f.type for f in fields(Matrix) if f.name != "name"}
+    for key in given:
+        if key not in types and key != "domains":
+            raise ConfigError(f"there is no key {key!r}{hint(key, ['domains', *types])}")
+    values = {key: _checked(key, types.get(key, types["tasks"]), value) for key, value in given.items()}
+    values["tasks"] = _tasks(values.pop("domains", ()), values.get("tasks", ()))
+    for key in ("algorithms", "steps"):
+        if key not in values:
+            raise ConfigError(f"the key {key!r} is missing; see docs/benchmark.md")
+    matrix = Matrix(name=name, **values)
+    _check(matrix)
+    return matrix
+
+
+def _tasks(wanted: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[str, ...]:
+    """The main tasks: all of the domains, or those named."""
+    if bool(wanted) == bool(tasks):
+        raise ConfigError("give the main tasks as either domains = […] or tasks = […]")
+    for name in wanted:
+        _member("domain", name, domains.names())
+    return tasks or tuple(task for name in wanted for task in domains.task_ids(domains.get(name)))
+
+
+def _checked(key: str, kind: Any, value: Any) -> Any:
+    """The value if it is of the field's type, lists as tuples."""
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        least = 0 if key == "first_seed" else 1
+        if value < least:
+            raise ConfigError(f"{key} = {value} must be at least {least}")
+        return value
+    if kind is str and isinstance(value, str):
+        return value
+    if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(word, str) for word in value):
+        if len(set(value)) < len(value) or not value:
+            raise ConfigError(f"{key} = {value} must name one or more things, each once")
+        return tuple(value)
+    if key == "fields" and isinstance(value, Mapping):
+        return value
+    if key == "vary" and isinstance(value, Mapping) and all(isinstance(v, list) and v for v in value.values()):
+        return value
+    words = {int: "a whole number", str: "a word", tuple[str, ...]: "a list of words"}
+    expected = words.get(kind, "a table of fields" if key == "fields" else "a table of lists of values")
+    raise ConfigError(f"{key} = {value!r} must be {expected}")
+
+
+def _check(matrix: Matrix) -> None:
+    """Names that don't exist, and fields that an algorithm doesn't have."""
+    known = [task for name in domains.names() for task in domains.task_ids(domains.get(name))]
+    for key, allowed in (
+        ("tasks", known),
+        ("sources", known),
+        ("kinds", KINDS),
+        ("columns", COLUMNS),
+        ("algorithms", tuple(algorithms.ALGORITHMS)),
+    ):
+        for name in getattr(matrix, key):
+            _member(key.removesuffix("s"), name, allowed)
+    _member("source_kind", matrix.source_kind, KINDS)
+    _member("rewards", matrix.rewards, REWARDS)
+    for name, value in matrix.fields.items():
+        if isinstance(value, Mapping):
+            _member("algorithm", name, matrix.algorithms)
+    for algorithm in matrix.algorithms:
+        for chosen in matrix._varied():
+            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | chosen)
+
+
+def _member(what: str, name: str, known: Any) -> None:
+    if name not in known:
+        raise ConfigError(f"there is no {what} {name!r}{hint(name, known)}")

@@ -1,0 +1,94 @@
+"""Running a matrix from beginning to end, and watching one that runs: what the commands call."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from utds.benchmark import places
+from utds.benchmark.board import Board
+from utds.benchmark.cells import Cell
+from utds.benchmark.engines import Engine, execute
+from utds.benchmark.places import Place
+from utds.benchmark.work import Job
+
+
+def run(
+    name: str, cells: Sequence[Cell], out: Path, start: Callable[[], Engine], together: int = 1, retry: bool = False
+) -> int:
+    """Run what isn't done. Cells that have failed before stay failed unless `retry`. Returns how many have failed."""
+    found, console = places.locate(cells, out), Console(stderr=True)
+    for moved in places.set_aside(found, out):
+        console.print(f"superseded by a changed configuration, data or version: {moved}", highlight=False)
+    for place in found:
+        if retry and place.error:
+            place.forgive()
+    board = Board(name, found)
+    board.look()
+    todo = [place for place in found if board.states[place] not in ("done", "failed")]
+    if todo:
+        with _shown(board, console) as show:
+            execute(jobs(todo, cells, together), start(), show)
+    board.look()
+    console.print(board.headline(), highlight=False)
+    for place in board.which("failed"):
+        console.print(f"failed: {place.folder}: {place.error}", highlight=False, soft_wrap=True)
+    return board.count("failed")
+
+
+def jobs(todo: Sequence[Place], cells: Sequence[Cell], together: int = 1) -> list[Job]:
+    """Cells to do, `together` of one program in a job, programs one after the other."""
+    programs: dict[object, list[Place]] = {}
+    for place in todo:
+        programs.setdefault(place.cell.program, []).append(place)
+    found = []
+    for group in programs.values():
+        here = [cell for cell in cells if cell.domain == group[0].cell.domain]
+        lake = tuple(dict.fromkeys(name for cell in here for name in cell.datasets))
+        tasks = tuple(dict.fromkeys(cell.task for cell in here))
+        found += [Job(tuple(group[i : i + together]), lake, tasks) for i in range(0, len(group), together)]
+    return found
+
+
+def watch(name: str, cells: Sequence[Cell], out: Path, once: bool = False, every: float = 1.0) -> None:
+    """Show the state of a matrix, in a terminal again and again until all is done."""
+    board, console = Board(name, places.locate(cells, out)), Console()
+    board.look()
+    if once or not console.is_terminal:
+        console.print(board.render())
+        return
+    with Live(console=console, auto_refresh=False) as live, contextlib.suppress(KeyboardInterrupt):
+        while True:
+            board.look()
+            live.update(board.render(), refresh=True)
+            if board.count("done") + board.count("failed") == len(board.places):
+                return
+            time.sleep(every)
+
+
+@contextlib.contextmanager
+def _shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
+    """A function that shows the board anew: a live table in a terminal, else a line whenever a cell has ended."""
+    if console.is_terminal:
+        with Live(console=console, auto_refresh=False, transient=True) as live:
+
+            def refresh() -> None:
+                board.look()
+                live.update(board.render(), refresh=True)
+
+            yield refresh
+        return
+    ended = board.count("done") + board.count("failed")
+
+    def print_changes() -> None:
+        nonlocal ended
+        board.look()
+        now = board.count("done") + board.count("failed")
+        if now > ended:
+            ended = now
+            console.print(board.headline(), highlight=False, soft_wrap=True)
+
+    yield print_changes
