@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from utds import files
+from utds import figures, files
 from utds.errors import ConfigError
-from utds.linear import figures
 from utds.linear.statements import corollary1, lemma1, lemma2, pseudocounts, theorem1, theorem2
 from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.bounds import beta, expected_penalty, quantifies, suboptimality
 from utds.linear.data import Transitions, avoiding, behaviour, collect, share
-from utds.linear.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.learners import Solution, pevi, prepare
 from utds.linear.models import Array, Booleans, LinearMDP, low_rank, related, tabular
 from utds.linear.planning import plan

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from utds.linear.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled

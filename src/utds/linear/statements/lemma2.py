@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count
-from utds.linear.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.models import Array, low_rank
 from utds.linear.operator import Operator, operator
 from utds.linear.regression import covariance, gamma_lcb

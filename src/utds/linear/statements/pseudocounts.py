@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.data import avoiding, behaviour, collect, count, share
-from utds.linear.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.learners import prepare
 from utds.linear.models import Array, tabular
 from utds.linear.planning import plan

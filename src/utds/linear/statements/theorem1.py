@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count, draw_ood, share
-from utds.linear.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.models import Array, LinearMDP, family, low_rank
 from utds.linear.regression import covariance, gamma_lcb
 from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled

@@ -7,16 +7,23 @@ import contextlib
 import io
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from utds import files
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Normalize
     from matplotlib.figure import Figure
 
 # Okabe and Ito's palette, told apart by every common kind of colour vision; series differ in marker and dash besides.
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9"
 INK = "#1f2328"  # text and axes; a page inlining the figure puts its own text colour in its place
 PAPER = "#ffffff"
+DPI = 200  # of PNG files, and of the pixels inside an SVG
 
 _FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
 _STYLE: dict[Any, Any] = {
@@ -51,16 +58,46 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextlib.contextmanager
-def panel(xlabel: str, ylabel: str, height: float = 3.0) -> Iterator[tuple["Figure", "Axes"]]:
-    """One figure with one pair of axes, in the house style while the block runs; `height` in inches."""
+def panels(count: int, width: float, height: float, **options: Any) -> Iterator[tuple["Figure", list["Axes"]]]:
+    """One figure with axes side by side, in the house style while the block runs; inches, options of `subplots`."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(3.5, height), layout="constrained")
-        axes = figure.add_subplot()
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure, figure.subplots(1, count, squeeze=False, **options)[0].tolist()
+
+
+@contextlib.contextmanager
+def panel(xlabel: str, ylabel: str, height: float = 3.0) -> Iterator[tuple["Figure", "Axes"]]:
+    """One figure with one pair of axes, a column wide."""
+    with panels(1, 3.5, height) as (figure, (axes,)):
         axes.set(xlabel=xlabel, ylabel=ylabel)
         yield figure, axes
+
+
+def log_scale(values: np.ndarray) -> "Normalize":
+    """One colour scale for several maps: logarithmic between the 1st and the 99th percentile of all their values."""
+    from matplotlib.colors import LogNorm
+
+    low, high = np.nanpercentile(values, [1, 99])
+    return LogNorm(max(low, 1e-6 * high), high)
+
+
+def log_bins(values: np.ndarray, count: int = 40) -> np.ndarray:
+    """Edges of a histogram's bins that fit several series: logarithmic, no more than four decades."""
+    least, most = float(np.min(values)), float(np.max(values))
+    return np.geomspace(max(least, 1e-4 * most), most, count + 1)
+
+
+def write(figure: "Figure", path: Path) -> tuple[Path, Path]:
+    """The figure as <path>.svg and <path>.png, in the style that it was drawn in."""
+    vector, raster = path.with_suffix(".svg"), path.with_suffix(".png")
+    with files.atomic(vector) as part:
+        part.write_text(svg(figure), encoding="utf-8")
+    with files.atomic(raster) as part:
+        figure.savefig(part, dpi=DPI, format="png", metadata={"Software": None})
+    return vector, raster
 
 
 def legend(figure: "Figure", columns: int = 2) -> None:
@@ -74,7 +111,7 @@ def svg(figure: "Figure") -> str:
 
     buffer = io.StringIO()
     with matplotlib.rc_context(_STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(buffer, format="svg", dpi=DPI, metadata={"Date": None, "Creator": None})
     text = re.sub(r"(\d\.\d{3})\d+", r"\1", buffer.getvalue())  # a thousandth of a point is enough
     return text.replace("font-family: 'DejaVu Sans';", f"font-family: {_FONTS};")  # formulas name no second choice
 
