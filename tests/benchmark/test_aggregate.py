@@ -140,6 +140,7 @@ def test_one_run_a_setting_has_no_interval():
     found = aggregate.bootstrap(aggregate.mean, Scores.of([[1.0], [3.0]]), resamples=100)
     assert found.value == 2
     assert math.isnan(found.low) and math.isnan(found.high)
+    assert math.isnan(aggregate.bootstrap(aggregate.gain, SMALL, Scores.of([[1.0], [3.0]]), resamples=100).low)
 
 
 def test_welch_equals_scipy():

@@ -77,7 +77,7 @@ class Scores:
 
 
 class Interval(NamedTuple):
-    """A statistic and what it lies between, numbers or arrays [T]. NaN bounds where no setting has a second run."""
+    """A statistic and what it lies between, numbers or arrays [T]. NaN bounds where a table has no second run."""
 
     value: Any
     low: Any
@@ -188,12 +188,13 @@ def _draws(tables: Sequence[Scores], resamples: int, rng: np.random.Generator) -
 def _widening(tables: Sequence[Scores], level: float) -> float:
     """What a resampled interval lacks in width: exact for means of settings that vary alike.
 
-    A mean of n runs has the variance σ²/n; resampled, (n-1)/n of it. NaN where no setting has a second run.
+    A mean of n runs has the variance σ²/n; resampled, (n-1)/n of it. NaN where a table has no setting with a second
+    run: nothing is known of its spread.
     """
+    if any((table.counts == 1).all() for table in tables):
+        return math.nan
     counts = np.concatenate([table.counts for table in tables])
     spare = int((counts - 1).sum())
-    if spare == 0:
-        return math.nan
     variance = (1 / counts).sum() / ((counts - 1) / counts**2).sum()
     upper = (1 + level) / 2
     return math.sqrt(variance) * float(stats.t.ppf(upper, spare) / stats.norm.ppf(upper))

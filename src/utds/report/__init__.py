@@ -1,0 +1,32 @@
+"""What came out of a tree of runs, on one self-contained page.
+
+reading   run directories -> results          findings  gains, aggregates, costs, ablations
+labels    what to call unlike runs            words     findings in sentences
+commands  how to make a run again             svg, figures, page   drawing and the page
+study     results -> one table of cells       export    CSV and Markdown
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from utds import files, progress
+from utds.report import export, page, reading
+from utds.report.study import Study
+
+
+def study(folders: Sequence[Path]) -> Study:
+    """The finished runs below the folders as one table."""
+    return Study(*reading.read(list(folders)))
+
+
+def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | None = None) -> None:
+    """Write the page, and the tables that are asked for."""
+    with progress.bar("report", total=page.work(found), unit="statistics") as advance:
+        documents = {out: page.render(found, advance)}
+    if csv:
+        documents[csv] = export.to_csv(found)
+    if markdown:
+        documents[markdown] = export.to_markdown(found)
+    for path, text in documents.items():
+        with files.atomic(path) as part:
+            part.write_text(text, encoding="utf-8")

@@ -1,0 +1,199 @@
+"""The figures, each a function from findings to an inline SVG."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from utds.benchmark.aggregate import Interval
+from utds.report.findings import Ablation, Aggregates, Row
+from utds.report.reading import OWN, Array, Series
+from utds.report.study import Cell, Setting, Study
+from utds.report.svg import STYLES, Plot, short, ticks
+
+POINTS = 60  # of a curve: more can't be told apart at this size
+
+
+def bars(study: Study, main: Setting) -> Markup:
+    """Final scores by source, a bar an algorithm, in front of a shaded bar: the score with nothing shared."""
+    sources = [s for s in study.settings if s.main == main and s.source != OWN]
+    labels = [label for label in study.sharing if any((s, label) in study.cells for s in sources)]
+    cells = [study.cells[s, a] for s in sources for a in labels if (s, a) in study.cells]
+    alone = [study.single(main, label) for label in labels]
+    y = _range(study, [cell.final for cell in (*cells, *alone) if cell])
+    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 4, 36, 34))
+    names = [(i + 0.5, _lines(s.source)) for i, s in enumerate(sources)]
+    plot.axes(yticks=ticks(*y))
+    width = 0.8 / len(labels)
+    for i, setting in enumerate(sources):
+        for j, (label, single) in enumerate(zip(labels, alone, strict=True)):
+            if cell := study.cells.get((setting, label)):
+                _bar(plot, i + 0.1 + j * width, width, cell, single, style(study, label))
+        for row, words in enumerate(names[i][1].split("\n")):
+            plot.text(plot.px(i + 0.5), plot.height - 22 + 12 * row, words, "tick mid")
+    plot.line([0, len(sources)], [max(0, y[0])] * 2, "base")
+    return plot.render(f"{main}: final {study.measure} by shared source and algorithm")
+
+
+def _bar(plot: Plot, left: float, width: float, cell: Cell, single: Cell | None, number: int) -> None:
+    base, css = max(0.0, plot.y[0]), f"a{number}"
+    value = float(cell.final.mean())
+    against = f"; nothing shared: {single.final.mean():.1f}" if single else ""
+    tip = f"{cell.algorithm} + {cell.setting.source}: {value:.1f} (seeds {_list(cell.final)}){against}"
+    plot.open(tip, algorithm=cell.algorithm, source=cell.setting.source)
+    if single:
+        height = float(single.final.mean())
+        plot.rect(left, left + width, min(base, height), max(base, height), f"alone {css}")
+    inner = left + 0.2 * width, left + 0.8 * width
+    plot.rect(*inner, min(base, value), max(base, value), f"bar {css}")
+    plot.rect(*inner, min(base, value), max(base, value), "", fill=f"url(#h{css})")
+    plot.dots((left + width / 2, run) for run in cell.final)
+    plot.close()
+
+
+def curves(study: Study, setting: Setting) -> Markup:
+    """Scores along training: the mean over seeds within the lowest and highest; thin lines share nothing."""
+    mine = [study.cells[setting, label] for label in study.algorithms if (setting, label) in study.cells]
+    alone = {c.algorithm: c for cell in mine if (c := study.single(setting, cell.algorithm)) and c is not cell}
+    y = _range(study, [cell.curves.ravel() for cell in (*mine, *alone.values())])
+    last = max(float(cell.steps[-1]) for cell in mine)
+    plot = Plot((0, last), y)
+    plot.axes(ticks(0, last, 3), ticks(*y))
+    for cell in alone.values():
+        plot.open(f"{cell.algorithm}, nothing shared: {cell.final.mean():.1f}", algorithm=cell.algorithm)
+        keep = _thin(cell.steps.size)
+        plot.line(cell.steps[keep], cell.curves.mean(axis=0)[keep], f"thin a{style(study, cell.algorithm)}")
+        plot.close()
+    for cell in mine:
+        number, keep = style(study, cell.algorithm), _thin(cell.steps.size)
+        runs = cell.curves[:, keep]
+        plot.open(f"{cell.algorithm}: {cell.final.mean():.1f}", algorithm=cell.algorithm)
+        if len(runs) > 1:
+            plot.band(cell.steps[keep], runs.min(axis=0), runs.max(axis=0), f"a{number}")
+        plot.line(cell.steps[keep], runs.mean(axis=0), f"a{number}")
+        plot.mark(cell.steps[-1], float(cell.final.mean()), number)
+        plot.close()
+    return plot.render(f"{setting}: {study.measure} against gradient steps")
+
+
+def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[str]) -> Markup | None:
+    """Γ of training batches, a line a source: on the task's own data, dotted on the shared data where logged apart."""
+    lines = []
+    for source in sources:
+        setting = main._replace(source=source)
+        cell = study.cells.get((setting, algorithm)) if source != OWN else study.single(main, algorithm)
+        for name, css in (("uncertainty_own", ""), ("uncertainty_shared", "shared"), ("uncertainty", "")):
+            found = [s.uncertainty[name] for s in cell.seeds.values() if name in s.uncertainty] if cell else []
+            if found and not (name == "uncertainty" and lines and lines[-1][0] == source):
+                lines.append((source, name, css, _mean(found)))
+    if not lines:
+        return None
+    top = max(float(series.values.max()) for *_, series in lines)
+    last = max(float(series.steps[-1]) for *_, series in lines)
+    plot = Plot((0, last), (0, top))
+    plot.axes(ticks(0, last, 3), ticks(0, top))
+    for source, name, css, series in lines:
+        number, keep = list(sources).index(source) % STYLES, _thin(series.steps.size)
+        plot.open(f"{source}: {name} {series.values[-1]:.3g}", source=source)
+        plot.line(series.steps[keep], series.values[keep], f"{css} a{number}")
+        if not css:
+            plot.mark(series.steps[-1], float(series.values[-1]), number)
+        plot.close()
+    return plot.render(f"{main}: uncertainty of {algorithm} against gradient steps")
+
+
+def statistic(study: Study, found: Aggregates, name: str) -> Markup:
+    """One aggregate of every algorithm with its interval."""
+    values = [row.statistics[name] for row in found.rows]
+    ends = [end for interval in values for end in interval if np.isfinite(end)]
+    margin = 0.06 * (max(ends) - min(ends) or 1)
+    x = min(ends) - margin, max(ends) + margin
+    plot = Plot(x, (0, len(values)), height=30 + 20 * len(values), margins=(6, 10, 20, 112))
+    plot.axes(ticks(*x))
+    for i, (row, interval) in enumerate(zip(found.rows[::-1], values[::-1], strict=True)):
+        plot.open(f"{_name(row)}: {_interval(interval)}", algorithm=row.algorithm)
+        plot.text(104, plot.py(i + 0.5) + 4, _name(row), "tick end strong")
+        number = style(study, row.algorithm)
+        if np.isfinite(interval.low):
+            plot.rect(interval.low, interval.high, i + 0.28, i + 0.72, f"range a{number}" + " hollow" * row.alone)
+        plot.mark(interval.value, i + 0.5, number, "hollow" * row.alone)
+        plot.close()
+    return plot.render(f"{name} by algorithm, with 95 % intervals")
+
+
+def profile(study: Study, found: Aggregates, which: str) -> Markup:
+    """The share of runs (`profile`) or of settings (`mean_profile`) that reach a score, with 95 % bands."""
+    taus = found.taus
+    plot = Plot((taus[0], taus[-1]), (0, 1), height=210)
+    plot.axes(ticks(taus[0], taus[-1], 5), [(v, f"{v:.0%}") for v in (0, 0.25, 0.5, 0.75, 1)])
+    for row in found.rows:
+        interval, number = getattr(row, which), style(study, row.algorithm)
+        plot.open(_name(row), algorithm=row.algorithm)
+        if np.isfinite(interval.low).all() and not row.alone:
+            plot.band(taus, interval.low, interval.high, f"a{number}")
+        plot.line(taus, interval.value, f"a{number}" + " thin" * row.alone)
+        if not row.alone:  # where a third of the way down: markers at the ends would lie on one another
+            at = int(np.argmin(np.abs(interval.value - 0.65 + 0.1 * number)))
+            plot.mark(taus[at], float(interval.value[at]), number)
+        plot.close()
+    return plot.render(f"share of {'runs' if which == 'profile' else 'settings'} above a {study.measure}")
+
+
+def ablation(study: Study, found: Ablation) -> Markup:
+    """The final score against a field's values, a line a setting, a dot a seed."""
+    cells = [cell for line in found.lines.values() for cell in line if cell]
+    y = _range(study, [cell.final for cell in cells])
+    plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=220)
+    plot.axes([(i, f"{value:g}") for i, value in enumerate(found.values)], ticks(*y))
+    for number, (setting, line) in enumerate(found.lines.items()):
+        points = [(i, cell) for i, cell in enumerate(line) if cell]
+        means = [float(cell.final.mean()) for _, cell in points]
+        data = {"domain": setting.domain, "task": setting.task, "kind": setting.kind, "source": setting.source}
+        plot.open(f"{setting}: {_list(np.array(means))}", **data)
+        plot.line([i for i, _ in points], means, f"a{number % STYLES}")
+        plot.dots(((i, run) for i, cell in points for run in cell.final), f"dot a{number % STYLES}")
+        for (i, _), mean in zip(points, means, strict=True):
+            plot.mark(i, mean, number)
+        plot.close()
+    return plot.render(f"final {study.measure} against {found.field}")
+
+
+def style(study: Study, algorithm: str) -> int:
+    return study.algorithms.index(algorithm) % STYLES if algorithm in study.algorithms else STYLES - 1
+
+
+def _range(study: Study, runs: Sequence[Array]) -> tuple[float, float]:
+    """0 to 100 and whatever lies beyond for scores, so that panels compare; for returns from 0 to the highest."""
+    values = np.concatenate(runs)
+    top = 100.0 if study.measure == "score" else 0.0
+    return min(0.0, float(values.min())), max(top, float(values.max()))
+
+
+def _thin(size: int) -> Array:
+    """Places of at most POINTS of `size` points, the last among them."""
+    return np.unique(np.linspace(0, size - 1, min(size, POINTS)).round().astype(int))
+
+
+def _mean(series: Sequence[Series]) -> Series:
+    """The mean over seeds at the steps that all of them have."""
+    steps = np.array(sorted(set.intersection(*(set(s.steps) for s in series))))
+    return Series(steps, np.mean([s.values[np.isin(s.steps, steps)] for s in series], axis=0))
+
+
+def _lines(source: str) -> str:
+    """A source's name on one line or two."""
+    words = source.replace("-", "- ").split(" ")
+    cut = max(1, len(words) - 1) if len(source) > 9 else len(words)
+    return "\n".join(" ".join(part).replace("- ", "-") for part in (words[:cut], words[cut:]) if part)
+
+
+def _name(row: Row) -> str:
+    return f"{row.algorithm}, own data" if row.alone else row.algorithm
+
+
+def _list(values: Array) -> str:
+    return ", ".join(f"{value:.1f}" for value in values)
+
+
+def _interval(interval: Interval) -> str:
+    return f"{short(interval.value)} [{interval.low:.1f}, {interval.high:.1f}]"

@@ -1,0 +1,201 @@
+"""What the runs say: gains over training alone, aggregates, profiles, costs, ablations. Numbers only, no markup."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from utds.benchmark import aggregate
+from utds.benchmark.aggregate import Interval, Scores
+from utds.report.labels import BETA
+from utds.report.reading import OWN, Array
+from utds.report.study import Cell, Setting, Study
+
+EVERYTHING = "all domains"
+WHICH = ("final", "best")  # the score after the last step; the highest along the way
+TAUS = 61  # points of a performance profile
+PROFILE_RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What sharing adds for one algorithm, over all settings that ran both with and without it."""
+
+    algorithm: str
+    single: str  # the algorithm of the runs without sharing
+    settings: int
+    gain: Interval
+    probability: Interval  # that a run with sharing beats one without
+    up: int  # settings whose own interval lies above zero
+    down: int
+
+    @property
+    def verdict(self) -> str:
+        """helps, hurts, unclear, or unknown where there are no repeats to judge by."""
+        if math.isnan(self.gain.low):
+            return "unknown"
+        return "helps" if self.gain.low > 0 else "hurts" if self.gain.high < 0 else "unclear"
+
+
+class Row(NamedTuple):
+    """A line of the aggregates."""
+
+    algorithm: str
+    alone: bool  # with nothing shared
+    settings: int
+    statistics: dict[str, Interval]
+    profile: Interval  # [T]
+    mean_profile: Interval  # [T]
+
+
+@dataclass(frozen=True)
+class Aggregates:
+    """Algorithms compared on the very same settings."""
+
+    scope: str
+    settings: tuple[Setting, ...]
+    rows: tuple[Row, ...]
+    left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
+    taus: Array
+
+
+class Ablation(NamedTuple):
+    """One field of β2's schedule varied, all else equal."""
+
+    field: str
+    values: tuple[float, ...]
+    lines: dict[Setting, list[Cell | None]]  # a cell for each value
+
+
+def scopes(study: Study) -> tuple[str, ...]:
+    """Everything, then each domain where there are several."""
+    return (EVERYTHING, *(study.domains if len(study.domains) > 1 else ()))
+
+
+def paired(study: Study, algorithm: str, scope: str = EVERYTHING) -> list[tuple[Cell, Cell]]:
+    """(with sharing, without) for every setting that has both: of one source, or of several where no other ran."""
+    both = [
+        (cell, alone)
+        for (setting, label), cell in study.cells.items()
+        if label == algorithm and setting.source != OWN and scope in (EVERYTHING, setting.domain)
+        if (alone := study.single(setting, algorithm))
+    ]
+    return [pair for pair in both if pair[0].setting.pairs] or both
+
+
+def gain(study: Study, algorithm: str, which: str = "final", scope: str = EVERYTHING) -> Gain | None:
+    """None where no setting ran both with and without sharing."""
+    pairs = paired(study, algorithm, scope)
+    if not pairs:
+        return None
+    mains = list(dict.fromkeys(alone.setting for _, alone in pairs))
+    alone = {pair.setting: pair.runs(which) for _, pair in pairs}
+    places = [mains.index(pair.setting) for _, pair in pairs]
+    tables = (Scores.of([cell.runs(which) for cell, _ in pairs]), Scores.of([alone[main] for main in mains]))
+
+    # One run alone stands against several settings: it is drawn once for all of them.
+    def both(shared: Scores, single: Scores) -> Array:
+        single = single.take(places)
+        values = aggregate.gain(shared, single), aggregate.probability_of_improvement(shared, single)
+        return np.stack(values, axis=-1)
+
+    found = aggregate.bootstrap(both, *tables)
+    difference, probability = (Interval(*(float(x[i]) for x in found)) for i in (0, 1))
+    probability = Interval(probability.value, *np.clip(probability[1:], 0, 1).tolist())
+    each = [aggregate.welch(cell.runs(which), single.runs(which)) for cell, single in pairs]
+    return Gain(
+        algorithm=algorithm,
+        single=pairs[0][1].algorithm,
+        settings=len(pairs),
+        gain=difference,
+        probability=probability,
+        up=sum(x.low > 0 for x in each),
+        down=sum(x.high < 0 for x in each),
+    )
+
+
+def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
+    """Every algorithm on the settings that all of them have, and what each reduces to when nothing is shared."""
+    shared = [s for s in study.settings if s.source != OWN and scope in (EVERYTHING, s.domain)]
+    shared = [s for s in shared if s.pairs] or shared
+    has = {label: {s for s in shared if (s, label) in study.cells} for label in study.sharing}
+    compared = [label for label in study.sharing if 2 * len(has[label]) >= len(shared)]
+    common = tuple(s for s in shared if all(s in has[label] for label in compared))
+    if not compared or not common:
+        return None
+    mains = list(dict.fromkeys(setting.main for setting in common))
+    rows = [(label, False, [study.cells[s, label] for s in common]) for label in compared]
+    singles = [[study.single(main, label) for main in mains] for label in compared]
+    whole = {cells[0].algorithm: cells for found in singles if len(cells := [c for c in found if c]) == len(mains)}
+    rows += [(label, True, cells) for label, cells in whole.items()]
+    taus = _taus([run for _, _, cells in rows for cell in cells for run in cell.runs(which)], study.measure)
+    tables = [(label, alone, Scores.of([cell.runs(which) for cell in cells])) for label, alone, cells in rows]
+    return Aggregates(
+        scope=scope,
+        settings=common,
+        rows=tuple(_row(label, alone, scores, taus, study.measure) for label, alone, scores in tables),
+        left_out=tuple(label for label in study.sharing if label not in compared),
+        taus=taus,
+    )
+
+
+def _row(label: str, alone: bool, scores: Scores, taus: Array, measure: str) -> Row:
+    statistics = {"median": aggregate.median, "IQM": aggregate.iqm, "mean": aggregate.mean}
+    if measure == "score":  # returns have no common target to fall short of
+        statistics["optimality gap"] = aggregate.optimality_gap
+    found = aggregate.bootstrap(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1), scores)
+    profiles = (
+        aggregate.bootstrap(lambda s, f=f: f(s, taus), scores, resamples=PROFILE_RESAMPLES, bounds=(0, 1))
+        for f in (aggregate.profile, aggregate.mean_profile)
+    )
+    each = {name: Interval(*(float(x[i]) for x in found)) for i, name in enumerate(statistics)}
+    return Row(label, alone, scores.counts.size, each, *profiles)
+
+
+def _taus(runs: list[float], measure: str) -> Array:
+    """From 0 to 100, further where scores lie further; for returns from the lowest to the highest."""
+    low, high = (min(0, *runs), max(100, *runs)) if measure == "score" else (min(runs), max(runs))
+    return np.linspace(low, high, TAUS)
+
+
+def costs(study: Study) -> Iterator[dict[str, object]]:
+    """Time per million steps of a seed (median over runs), memory and parameters (the largest), by algorithm."""
+    groups: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for cell in study.cells.values():
+        if cell.role != "ablation":
+            groups[cell.algorithm.partition(" · ")[0]] += [result.cost for result in cell.results]
+    for name in dict.fromkeys(label.partition(" · ")[0] for label in (*study.algorithms, *groups)):
+        hours, memory, parameters = (
+            [cost[key] for cost in groups[name] if key in cost]
+            for key in ("hours_per_million", "peak_memory_mb", "parameters")
+        )
+        yield {
+            "algorithm": name,
+            "runs": len(groups[name]),
+            "hours": float(np.median(hours)) if hours else None,
+            "memory": max(memory, default=None),
+            "parameters": max(parameters, default=None),
+        }
+
+
+def ablations(study: Study) -> list[Ablation]:
+    """Runs that differ in one field of β2's schedule alone, each setting a line over the field's values."""
+    found = []
+    for field in BETA:
+        groups: dict[tuple[Setting, str], dict[float, Cell]] = defaultdict(dict)
+        for (setting, _), cell in study.cells.items():
+            fields = cell.results[0].fields
+            if cell.role == "apart" or field not in fields:
+                continue
+            rest = str(sorted((k, str(v)) for k, v in fields.items() if k != field))
+            groups[setting, cell.results[0].algorithm + rest][fields[field]] = cell
+        varied = {setting: cells for (setting, _), cells in groups.items() if len(cells) > 1}
+        if varied:
+            values = tuple(sorted(set().union(*varied.values())))
+            found.append(Ablation(field, values, {s: [c.get(v) for v in values] for s, c in varied.items()}))
+    return found

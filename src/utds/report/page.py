@@ -1,0 +1,232 @@
+"""One self-contained page: findings and figures put into the template."""
+
+import math
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from utds.benchmark import aggregate
+from utds.report import figures, findings, words
+from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
+from utds.report.reading import OWN
+from utds.report.study import Cell, Setting, Study
+from utds.report.svg import swatch
+from utds.version import __version__
+
+FOLDED = 24  # panels of a kind beyond which all but the first task's are folded away
+COLUMNS = ("domain", "task", "kind", "source", "algorithm", "seeds", "final", "best", "alone", "gain", "gain, 95 %")
+NUMERIC = range(5, 10)
+HATCHINGS = (
+    "",
+    "M0 3.5H7",
+    "M-1 8L8-1",
+    "M3.5 0V7",
+    "M-1-1L8 8",
+    "M0 3.5H7M3.5 0V7",
+    "M-1 8L8-1M-1-1L8 8",
+    "M0 1H3M4 5H7",
+    "M1 0V3M5 4V7",
+)
+MEANINGS = {"beta_ood": "initial value", "beta_ood_end": "end value", "beta_ood_decay": "decay factor α"}
+SECTIONS = (
+    ("gains", "Gain"),
+    ("bars", "Settings"),
+    ("aggregates", "Aggregates"),
+    ("curves", "Learning curves"),
+    ("uncertainty", "Uncertainty"),
+    ("ablations", "β2"),
+)
+Advance = Callable[[], None]
+
+
+def render(study: Study, advance: Advance = lambda: None) -> str:
+    """The page as text; `advance` is called `work(study)` times."""
+    parts = _statistics(study, advance)
+    content = parts | {
+        "maps": [m for d in study.domains for a in study.sharing if (m := _map(study, d, a))],
+        "bars": _by_task(_bars(study)),
+        "curves": _by_task(_curves(study)),
+        **_uncertainty(study),
+        "ablations": _ablations(study),
+        "costs": [c | {"numbers": _costs(c)} for c in findings.costs(study)],
+        "rows": [_row(study, cell) for cell in study.cells.values()],
+    }
+    folder = Path(__file__).parent
+    environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
+    shown = [(id, name) for id, name in SECTIONS if content[id]]
+    return environment.get_template("page.html").render(
+        content,
+        contents=[*shown, ("costs", "Cost"), ("numbers", "Every number"), ("method", "Method")],
+        facts=_facts(study),
+        warnings=study.warnings,
+        missing=study.missing,
+        filters=_filters(study),
+        everything=EVERYTHING,
+        folded=max(len(study.settings), 0) > FOLDED,
+        hatchings=HATCHINGS,
+        algorithm_legend=[(a, swatch(figures.style(study, a)), "algorithm") for a in study.algorithms],
+        interval=words.interval,
+        measure=study.measure,
+        unit="points of the score" if study.measure == "score" else "units of return",
+        columns=COLUMNS,
+        numeric=NUMERIC,
+        version=__version__,
+        css=Markup((folder / "style.css").read_text(encoding="utf-8")),
+        js=Markup((folder / "script.js").read_text(encoding="utf-8")),
+    )
+
+
+def work(study: Study) -> int:
+    """How many times `render` calls `advance`."""
+    return len(findings.scopes(study)) * len(WHICH)
+
+
+def _statistics(study: Study, advance: Advance) -> dict[str, Any]:
+    headlines, gains, aggregates = [], [], []
+    for scope in findings.scopes(study):
+        for which in WHICH:
+            found = [g for a in study.sharing if (g := findings.gain(study, a, which, scope))]
+            here = {"scope": scope, "which": which}
+            lead: Gain | None = found[0] if found else None
+            verdict = {"title": words.title(lead), "sentence": words.sentence(study, lead)}
+            headlines.append(here | verdict | {"verdict": lead.verdict if lead else "unknown"})
+            gains += [here | {"gains": found}] if found else []
+            if together := findings.aggregates(study, which, scope):
+                aggregates.append(here | _aggregate(study, together))
+            advance()
+    return {"headlines": headlines, "gains": gains, "aggregates": aggregates}
+
+
+def _aggregate(study: Study, found: Aggregates) -> dict[str, Any]:
+    names = list(found.rows[0].statistics)
+    return {
+        "settings": len(found.settings),
+        "left_out": found.left_out,
+        "names": names,
+        "rows": found.rows,
+        "statistics": [(name, figures.statistic(study, found, name)) for name in names],
+        "profiles": [
+            ("of runs", figures.profile(study, found, "profile")),
+            ("of settings' means", figures.profile(study, found, "mean_profile")),
+        ],
+    }
+
+
+def _map(study: Study, domain: str, algorithm: str) -> dict[str, Any] | None:
+    """The heat map of an algorithm's gains on a domain."""
+    cells = {
+        cell.setting: (cell, alone)
+        for (setting, label), cell in study.cells.items()
+        if label == algorithm and setting.domain == domain and setting.source != OWN
+        if (alone := study.single(setting, algorithm))
+    }
+    if not cells:
+        return None
+    sources = list(dict.fromkeys(s.source for s in study.settings if s.domain == domain and s.source != OWN))
+    gains = {s: {w: aggregate.welch(c.runs(w), a.runs(w)) for w in WHICH} for s, (c, a) in cells.items()}
+    scale = max(abs(g["final"].value) for g in gains.values()) or 1.0
+    mains = list(dict.fromkeys(setting.main for setting in cells))
+    tasks = []
+    for task, group in groupby(mains, key=lambda main: main.task):
+        rows = [(m.kind, [_heat(m._replace(source=s), gains, scale) for s in sources]) for m in group]
+        tasks.append((task, rows))
+    single = next(iter(cells.values()))[1].algorithm
+    return {"domain": domain, "algorithm": algorithm, "single": single, "sources": sources, "tasks": tasks}
+
+
+def _heat(setting: Setting, gains: dict[Setting, dict[str, aggregate.Interval]], scale: float) -> dict[str, Any] | None:
+    if setting not in gains:
+        return None
+    both = []
+    for which, found in gains[setting].items():
+        up, sure = found.value >= 0, found.low > 0 or found.high < 0
+        mark = ("▲ " if up else "▼ ") * sure
+        css = f"{'up' if up else 'down'}{' sure' * sure}"
+        tip = f"{setting}: {words.interval(found, 1, plus=True)}"
+        depth = f"{min(1.0, abs(found.value) / scale):.2f}"
+        both.append((which, {"text": mark + words.signed(found.value), "css": css, "depth": depth, "tip": tip}))
+    return {"source": setting.source, "both": both}
+
+
+def _bars(study: Study) -> Iterable[dict[str, Any]]:
+    shared = [s for s in study.settings if s.source != OWN and any((s, a) in study.cells for a in study.sharing)]
+    for main in dict.fromkeys(s.main for s in shared):
+        yield {"setting": main, "source": None, "svg": figures.bars(study, main)}
+
+
+def _curves(study: Study) -> Iterable[dict[str, Any]]:
+    for setting in study.settings:
+        yield {"setting": setting, "source": setting.source, "svg": figures.curves(study, setting)}
+
+
+def _uncertainty(study: Study) -> dict[str, Any]:
+    """Panels of the first algorithm that logs its uncertainty."""
+    for algorithm in study.algorithms:
+        panels = []
+        mine = [s for s, label in study.cells if label == algorithm]
+        sources = list(dict.fromkeys([OWN, *sorted({s.source for s in mine} - {OWN})]))
+        for main in dict.fromkeys(s.main for s in mine):
+            if svg := figures.uncertainty(study, main, algorithm, sources):
+                panels.append({"setting": main, "source": None, "svg": svg})
+        if panels:
+            legend = [(source, swatch(i), "source") for i, source in enumerate(sources)]
+            return {"uncertainty": _by_task(panels), "uncertainty_of": algorithm, "source_legend": legend}
+    return {"uncertainty": [], "uncertainty_of": "", "source_legend": []}
+
+
+def _ablations(study: Study) -> list[dict[str, Any]]:
+    return [
+        {
+            "field": found.field,
+            "meaning": MEANINGS[found.field],
+            "svg": figures.ablation(study, found),
+            "legend": [(str(setting), swatch(i), "setting") for i, setting in enumerate(found.lines)],
+        }
+        for found in findings.ablations(study)
+    ]
+
+
+def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
+    shown = (("hours", "{:.2f}"), ("memory", "{:,.0f}"), ("parameters", "{:,.0f}"))
+    return [("", "–") if cost[name] is None else (cost[name], form.format(cost[name])) for name, form in shown]
+
+
+def _row(study: Study, cell: Cell) -> dict[str, Any]:
+    setting, alone = cell.setting, study.single(cell.setting, cell.algorithm)
+    found = aggregate.welch(cell.final, alone.final) if alone and setting.source != OWN else None
+    sure = found is not None and not math.isnan(found.low)
+    numbers = [float(cell.final.mean()), float(cell.best.mean())]
+    numbers += [float(alone.final.mean()) if alone else math.nan, found.value if found else math.nan]
+    texts = [*(f"{value:.1f}" for value in numbers[:3]), words.signed(numbers[3])]
+    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, cell.algorithm)]
+    cells.append((str(len(cell.seeds)), len(cell.seeds)))
+    cells += [
+        ("–", "") if math.isnan(v) else (t.replace("-", "−"), round(v, 4)) for v, t in zip(numbers, texts, strict=True)
+    ]
+    cells.append((f"{words.signed(found.low)} to {words.signed(found.high)}" if found and sure else "–", None))
+    return {"setting": setting, "algorithm": cell.algorithm, "cells": cells, "commands": cell.commands}
+
+
+def _by_task(panels: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    return [(task, list(group)) for task, group in groupby(panels, key=lambda panel: panel["setting"].task)]
+
+
+def _filters(study: Study) -> list[tuple[str, list[str]]]:
+    cells = study.cells.values()
+    names = [(n, list(dict.fromkeys(getattr(c.setting, n) for c in cells))) for n in Setting._fields]
+    labels = dict.fromkeys((*study.algorithms, *(c.algorithm for c in cells)))
+    return [*names, ("algorithm", list(labels))]
+
+
+def _facts(study: Study) -> dict[str, Any]:
+    return {
+        "runs": sum(len(cell.seeds) for cell in study.cells.values()),
+        "settings": len({cell.setting for cell in study.cells.values()}),
+        "algorithms": study.algorithms,
+        "domains": study.domains,
+        "versions": sorted({result.version for result in study.results}),
+    }

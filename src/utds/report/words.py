@@ -1,0 +1,58 @@
+"""Findings in words, for people in a hurry."""
+
+import math
+
+from utds.benchmark.aggregate import Interval
+from utds.report.findings import Gain
+from utds.report.study import Study
+
+TITLES = {
+    "helps": "Sharing helps",
+    "hurts": "Sharing hurts",
+    "unclear": "No clear effect of sharing",
+    "unknown": "Too few runs to tell whether sharing helps",
+}
+
+
+def title(gain: Gain | None) -> str:
+    if gain is None:
+        return "Nothing to compare sharing with"
+    return (
+        f"{TITLES[gain.verdict]}: {signed(gain.gain.value)} {'' if gain.verdict == 'unknown' else 'on average'}".strip()
+    )
+
+
+def sentence(study: Study, gain: Gain | None) -> str:
+    """By how much, and how sure."""
+    if gain is None:
+        return (
+            "No setting ran both with and without shared data. Run the same main dataset without --share "
+            "(or with the benchmark's single-task column) and make the report again."
+        )
+    unit = "points of the normalised score" if study.measure == "score" else "of return"
+    over = f"{gain.settings} setting{'s' * (gain.settings > 1)}"
+    text = f"With {gain.algorithm}, sharing another task's data changes the result by {signed(gain.gain.value)} {unit}"
+    text += f"{_range(gain.gain)}, averaged over {over}, against {gain.single} on the task's own data alone. "
+    chance = gain.probability
+    text += f"A run with sharing beats one without with probability {chance.value:.2f}"
+    if math.isnan(chance.low):
+        return f"{text}. No setting has a second seed on either side, so there is no interval: run more seeds."
+    text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
+    return f"{text} Taken one by one, {gain.up} of the settings gain clearly and {gain.down} lose clearly."
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """+3.1, −0.4, 0.0."""
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text[1:] if float(f"{value:.{digits}f}") == 0 else text
+
+
+def interval(found: Interval, digits: int = 1, plus: bool = False) -> str:
+    """12.3 [8.1, 16.5], or the value alone where there is no interval."""
+    write = signed if plus else lambda x, d: f"{x:.{d}f}".replace("-", "−")
+    value = write(found.value, digits)
+    return value if math.isnan(found.low) else f"{value} [{write(found.low, digits)}, {write(found.high, digits)}]"
+
+
+def _range(found: Interval) -> str:
+    return "" if math.isnan(found.low) else f" (95 % interval {signed(found.low)} to {signed(found.high)})"
