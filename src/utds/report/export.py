@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 
 from utds.benchmark import aggregate
 from utds.report import findings, words
@@ -48,11 +49,11 @@ def to_markdown(study: Study) -> str:
         if found := findings.aggregates(study, which, EVERYTHING):
             names = list(found.rows[0].statistics)
             lines += [f"## Aggregates of {which} {study.measure}s over {len(found.settings)} settings", ""]
-            rows = [
+            averages = [
                 (r.algorithm + ", own data" * r.alone, *(words.interval(r.statistics[n]) for n in names))
                 for r in found.rows
             ]
-            lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), rows)
+            lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
     lines += [
         "## Settings",
         "",
@@ -77,6 +78,6 @@ def _settings(study: Study) -> list[tuple[object, ...]]:
     return rows
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
+def _table(header: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
     lines = [header, ("---",) * len(header), *rows]
     return [*(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines), ""]

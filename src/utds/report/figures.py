@@ -21,7 +21,7 @@ def bars(study: Study, main: Setting) -> Markup:
     cells = [study.cells[s, a] for s in sources for a in labels if (s, a) in study.cells]
     alone = [study.single(main, label) for label in labels]
     y = _range(study, [cell.final for cell in (*cells, *alone) if cell])
-    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 4, 36, 34))
+    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 6, 36, 34))
     names = [(i + 0.5, _lines(s.source)) for i, s in enumerate(sources)]
     plot.axes(yticks=ticks(*y))
     width = 0.8 / len(labels)
@@ -78,7 +78,7 @@ def curves(study: Study, setting: Setting) -> Markup:
 
 def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[str]) -> Markup | None:
     """Γ of training batches, a line a source: on the task's own data, dotted on the shared data where logged apart."""
-    lines = []
+    lines: list[tuple[str, str, str, Series]] = []
     for source in sources:
         setting = main._replace(source=source)
         cell = study.cells.get((setting, algorithm)) if source != OWN else study.single(main, algorithm)

@@ -10,10 +10,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from utds.benchmark import aggregate
+from utds.benchmark.aggregate import Interval
 from utds.report import figures, findings, words
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
 from utds.report.reading import OWN
-from utds.report.study import Cell, Setting, Study
+from utds.report.study import ALL, Cell, Setting, Study
 from utds.report.svg import swatch
 from utds.version import __version__
 
@@ -47,7 +48,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     """The page as text; `advance` is called `work(study)` times."""
     parts = _statistics(study, advance)
     content = parts | {
-        "maps": [m for d in study.domains for a in study.sharing if (m := _map(study, d, a))],
+        "maps": [found for domain in study.domains for found in _maps(study, domain)],
         "bars": _by_task(_bars(study)),
         "curves": _by_task(_curves(study)),
         **_uncertainty(study),
@@ -66,7 +67,8 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         missing=study.missing,
         filters=_filters(study),
         everything=EVERYTHING,
-        folded=max(len(study.settings), 0) > FOLDED,
+        own=OWN,
+        folded=len(study.settings) > FOLDED,
         hatchings=HATCHINGS,
         algorithm_legend=[(a, swatch(figures.style(study, a)), "algorithm") for a in study.algorithms],
         interval=words.interval,
@@ -116,31 +118,31 @@ def _aggregate(study: Study, found: Aggregates) -> dict[str, Any]:
     }
 
 
-def _map(study: Study, domain: str, algorithm: str) -> dict[str, Any] | None:
-    """The heat map of an algorithm's gains on a domain."""
-    cells = {
-        cell.setting: (cell, alone)
-        for (setting, label), cell in study.cells.items()
-        if label == algorithm and setting.domain == domain and setting.source != OWN
-        if (alone := study.single(setting, algorithm))
-    }
-    if not cells:
-        return None
-    sources = list(dict.fromkeys(s.source for s in study.settings if s.domain == domain and s.source != OWN))
-    gains = {s: {w: aggregate.welch(c.runs(w), a.runs(w)) for w in WHICH} for s, (c, a) in cells.items()}
-    scale = max(abs(g["final"].value) for g in gains.values()) or 1.0
-    mains = list(dict.fromkeys(setting.main for setting in cells))
-    tasks = []
-    for task, group in groupby(mains, key=lambda main: main.task):
-        rows = [(m.kind, [_heat(m._replace(source=s), gains, scale) for s in sources]) for m in group]
-        tasks.append((task, rows))
-    single = next(iter(cells.values()))[1].algorithm
-    return {"domain": domain, "algorithm": algorithm, "single": single, "sources": sources, "tasks": tasks}
+def _maps(study: Study, domain: str) -> Iterable[dict[str, Any]]:
+    """The heat maps of a domain, one an algorithm, all on one scale."""
+    gains: dict[str, dict[Setting, dict[str, Interval]]] = {}
+    singles: dict[str, str] = {}
+    for (setting, label), cell in study.cells.items():
+        alone = study.single(setting, label)
+        if label in study.sharing and setting.domain == domain and setting.source != OWN and alone:
+            each = {which: aggregate.welch(cell.runs(which), alone.runs(which)) for which in WHICH}
+            gains.setdefault(label, {})[setting] = each
+            singles[label] = alone.algorithm
+    shared = [s for s in study.settings if s.domain == domain and s.source != OWN]
+    sources = sorted({s.source for s in shared}, key=lambda source: (source == ALL, source))
+    scale = max((abs(each["final"].value) for found in gains.values() for each in found.values()), default=0.0)
+    for label in study.sharing:
+        if found := gains.get(label):
+            mains = dict.fromkeys(setting.main for setting in shared if setting.main in {s.main for s in found})
+            rows = [(m, [_heat(m._replace(source=s), found, scale or 1.0, shared) for s in sources]) for m in mains]
+            tasks = [(task, list(group)) for task, group in groupby(rows, key=lambda row: row[0].task)]
+            yield {"domain": domain, "algorithm": label, "single": singles[label], "sources": sources, "tasks": tasks}
 
 
-def _heat(setting: Setting, gains: dict[Setting, dict[str, aggregate.Interval]], scale: float) -> dict[str, Any] | None:
+def _heat(setting: Setting, gains: dict[Setting, dict[str, Interval]], scale: float, shared: list[Setting]) -> Any:
+    """A cell of a heat map for final and best scores, or a word on why there is none."""
     if setting not in gains:
-        return None
+        return {"source": setting.source, "both": [], "hole": "missing" if setting in shared else "–"}
     both = []
     for which, found in gains[setting].items():
         up, sure = found.value >= 0, found.low > 0 or found.high < 0
@@ -168,7 +170,7 @@ def _uncertainty(study: Study) -> dict[str, Any]:
     for algorithm in study.algorithms:
         panels = []
         mine = [s for s, label in study.cells if label == algorithm]
-        sources = list(dict.fromkeys([OWN, *sorted({s.source for s in mine} - {OWN})]))
+        sources = sorted({OWN} | {s.source for s in mine}, key=lambda source: (source != OWN, source == ALL, source))
         for main in dict.fromkeys(s.main for s in mine):
             if svg := figures.uncertainty(study, main, algorithm, sources):
                 panels.append({"setting": main, "source": None, "svg": svg})
@@ -200,7 +202,7 @@ def _row(study: Study, cell: Cell) -> dict[str, Any]:
     found = aggregate.welch(cell.final, alone.final) if alone and setting.source != OWN else None
     sure = found is not None and not math.isnan(found.low)
     numbers = [float(cell.final.mean()), float(cell.best.mean())]
-    numbers += [float(alone.final.mean()) if alone else math.nan, found.value if found else math.nan]
+    numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
     texts = [*(f"{value:.1f}" for value in numbers[:3]), words.signed(numbers[3])]
     cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, cell.algorithm)]
     cells.append((str(len(cell.seeds)), len(cell.seeds)))

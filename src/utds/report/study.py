@@ -103,7 +103,7 @@ class Study:
     def algorithms(self) -> tuple[str, ...]:
         """Labels of what figures compare, UTDS first."""
         found = {cell.algorithm for cell in self.cells.values() if cell.role == "figure"}
-        return tuple(sorted(found, key=lambda label: (_rank(ORDER, label.split(" · ")[0]), label)))
+        return tuple(sorted(found, key=_label_key))
 
     @cached_property
     def sharing(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class Study:
             if len(others) > 1 and set(result.source.split(" + ")) == others:
                 setting = setting._replace(source=ALL)
             groups[setting, label].append((result, role))
-        ordered = sorted(groups, key=lambda key: (_setting_key(key[0]), key[1]))
+        ordered = sorted(groups, key=lambda key: (_setting_key(key[0]), _label_key(key[1])))
         return {key: self._cell(*key, groups[key]) for key in ordered}
 
     def _cell(self, setting: Setting, label: str, group: list[tuple[Result, Role]]) -> Cell:
@@ -196,6 +196,10 @@ class Study:
 
 def _rank(order: tuple[str, ...], name: str) -> int:
     return order.index(name) if name in order else len(order)
+
+
+def _label_key(label: str) -> tuple[int, str]:
+    return _rank(ORDER, label.partition(" · ")[0]), label
 
 
 def _setting_key(setting: Setting) -> tuple[Any, ...]:

@@ -31,7 +31,7 @@ class Plot:
         y: tuple[float, float],
         width: float = 300,
         height: float = 180,
-        margins: tuple[float, float, float, float] = (8, 8, 22, 34),  # top, right, bottom, left
+        margins: tuple[float, float, float, float] = (8, 14, 22, 34),  # top, right, bottom, left
     ) -> None:
         self.x, self.y, self.width, self.height = _wide(x), _wide(y), width, height
         self.top, self.right, self.bottom, self.left = margins
@@ -63,8 +63,9 @@ class Plot:
     def line(self, xs: Iterable[float], ys: Iterable[float], css: str) -> None:
         self.parts.append(f'<path class="line {css}" d="{self._path(xs, ys)}"/>')
 
-    def band(self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], css: str) -> None:
-        outline = self._path([*xs, *xs[::-1]], [*high, *low[::-1]])
+    def band(self, xs: Iterable[float], low: Iterable[float], high: Iterable[float], css: str) -> None:
+        there, back = list(xs), list(low)
+        outline = self._path([*there, *there[::-1]], [*high, *back[::-1]])
         self.parts.append(f'<path class="band {css}" d="{outline}Z"/>')
 
     def rect(self, left: float, right: float, low: float, high: float, css: str, fill: str = "") -> None:

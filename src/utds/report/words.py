@@ -17,9 +17,7 @@ TITLES = {
 def title(gain: Gain | None) -> str:
     if gain is None:
         return "Nothing to compare sharing with"
-    return (
-        f"{TITLES[gain.verdict]}: {signed(gain.gain.value)} {'' if gain.verdict == 'unknown' else 'on average'}".strip()
-    )
+    return f"{TITLES[gain.verdict]}: {signed(gain.gain.value)} points on average"
 
 
 def sentence(study: Study, gain: Gain | None) -> str:
@@ -29,14 +27,15 @@ def sentence(study: Study, gain: Gain | None) -> str:
             "No setting ran both with and without shared data. Run the same main dataset without --share "
             "(or with the benchmark's single-task column) and make the report again."
         )
-    unit = "points of the normalised score" if study.measure == "score" else "of return"
+    what = "normalised score" if study.measure == "score" else "return"
     over = f"{gain.settings} setting{'s' * (gain.settings > 1)}"
-    text = f"With {gain.algorithm}, sharing another task's data changes the result by {signed(gain.gain.value)} {unit}"
-    text += f"{_range(gain.gain)}, averaged over {over}, against {gain.single} on the task's own data alone. "
+    change = f"{'raises' if gain.gain.value >= 0 else 'lowers'} the {what} by {abs(gain.gain.value):.1f} points"
+    text = f"With {gain.algorithm}, sharing another task's data {change}{_range(gain.gain)}, averaged over {over}, "
+    text += f"against {gain.single} on the task's own data alone. "
     chance = gain.probability
     text += f"A run with sharing beats one without with probability {chance.value:.2f}"
     if math.isnan(chance.low):
-        return f"{text}. No setting has a second seed on either side, so there is no interval: run more seeds."
+        return f"{text}. One side or both have a single seed everywhere, so there is no interval: run more seeds."
     text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
     return f"{text} Taken one by one, {gain.up} of the settings gain clearly and {gain.down} lose clearly."
 
