@@ -120,18 +120,6 @@ class Domain:
         return model
 
     @functools.cached_property
-    def silent_model(self) -> mujoco.MjModel:
-        """The model without sensors, for the physics steps whose readings nobody sees."""
-        model = copy.copy(self.model)
-        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR
-        return model
-
-    @functools.cached_property
-    def feels_acceleration(self) -> bool:
-        """Whether a sensor depends on accelerations: force, torque, accelerometer."""
-        return bool((self.model.sensor_needstage == mujoco.mjtStage.mjSTAGE_ACC).any())
-
-    @functools.cached_property
     def substeps(self) -> int:
         """Physics steps in one control step."""
         return round(self.control_timestep / self.model.opt.timestep)
@@ -153,7 +141,10 @@ class Domain:
 
     def task_rewards(self, features: Features, actions: Array) -> Array:
         """The rewards `[n, tasks]` of all tasks."""
-        return np.stack([task.reward(features, actions) for task in self.tasks], axis=1)
+        out = np.empty((len(actions), len(self.tasks)))
+        for column, task in enumerate(self.tasks):
+            out[:, column] = task.reward(features, actions)
+        return out
 
     def rewards(self, physics: Array, actions: Array, threads: int | None = None) -> Array:
         """The rewards `[M, tasks]` of states *reached*, `[M, state_size]`, by actions `[M, A]`: one threaded pass."""

@@ -1,19 +1,19 @@
 """Many copies of one domain stepped at once, in threads, to the last digit as dm_control steps one.
 
 dm_control keeps positions and velocities, and whatever depends on them, of the state it returns: it ends a control step
-of k physics steps with the first half of the next one. We call the same halves in the same order,
+of k physics steps with the first half of the next one. MuJoCo's batch, asked for the velocity stage, does the same,
 
     mj_step2, (k − 1) × mj_step, mj_step1,
 
-so observations and physics are bit-identical. MuJoCo frees the interpreter while it steps: threads run side by side.
+so observations and physics are bit-identical. Its threads are native: one call steps all copies, and Python only looks
+at the outcome.
 """
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
 import numpy as np
+from mujoco.batch import Batch
 from numpy.typing import ArrayLike
 
 import utds.domains as registry
@@ -22,7 +22,7 @@ from utds.errors import SimulationError
 
 HUGE = 1e10  # MuJoCo's own bound on sane numbers
 WORTH_THREADS = 200  # copies · physics steps · degrees of freedom of a control step
-_PHYSICS = mujoco.mjtState.mjSTATE_PHYSICS
+_SEEN = int(mujoco.mjtStage.mjSTAGE_VEL)  # what a control step leaves up to date: positions and velocities
 
 
 class Simulator:
@@ -39,15 +39,13 @@ class Simulator:
         self.n = n
         self._model = self.domain.model
         self.threads = self._worthwhile(threads or os.cpu_count() or 1)
-        self._data = [mujoco.MjData(self._model) for _ in range(n)]
-        self._ctrl = [data.ctrl for data in self._data]  # views, made once: making one costs as much as a copy
-        self._read = [(data.sensordata, data.qpos, data.qvel, data.act) for data in self._data]
-        self._sensors = np.empty((n, self._model.nsensordata))
-        self._states = np.empty((n, self.domain.state_size))
-        self._controls = np.empty((n, self._model.nu))
+        # A persistent batch keeps the data of each copy, and with it the half step that dm_control's order needs.
+        self._batch = Batch(self._model, n, self.threads, persistent=True)
+        clock = mujoco.mj_stateSize(self._model, mujoco.mjtState.mjSTATE_TIME)
+        self._states = self._batch.state[:, clock : clock + self.domain.state_size]  # (qpos, qvel, act): a view
+        self._sensors = self._batch.bind("sensordata")
+        self._controls = self._batch.bind("ctrl")
         self._ready = False
-        self._into = [self._rows(i) for i in range(n)]
-        self._pool = ThreadPoolExecutor(self.threads - 1) if self.threads > 1 else None
 
     def reset(self, seed: int, spread: bool = False) -> Array:
         """Start every copy anew from its own start state; `spread` draws them from the domain's wider distribution."""
@@ -58,7 +56,11 @@ class Simulator:
     def set_physics(self, states: ArrayLike) -> Array:
         """Start every copy from its state (qpos, qvel, act) in `[n, state_size]`, as dm_control's reset does."""
         states = self._checked(states, "states", self.domain.state_size)
-        self._in_threads(self._restart, states)
+        self._batch.reset(stage=mujoco.mjtStage.mjSTAGE_NONE)
+        self._states[:] = states
+        self._batch.set_models(self.domain.idle_model)
+        self._batch.forward()
+        self._batch.set_models(None)
         self._check_physics()
         return self.domain.observe(self.features())
 
@@ -66,10 +68,11 @@ class Simulator:
         """Apply actions `[n, A]` for one control step; observations `[n, O]` and rewards `[n, tasks]`."""
         if not self._ready:
             raise SimulationError("call reset(seed) or set_physics(states) before step")
-        actions = np.clip(self._checked(actions, "actions", self.domain.action_size), -1, 1)
+        actions = self._checked(actions, "actions", self.domain.action_size)
+        np.minimum(np.maximum(actions, -1, out=actions), 1, out=actions)
         centre, half = self.domain.action_range
-        self._controls[:] = centre + half * actions
-        self._in_threads(self._advance, self._controls)
+        np.add(centre, half * actions, out=self._controls)
+        self._batch.step(nstep=self.domain.substeps, stage=_SEEN)
         self._check_physics()
         features = self.features()
         return self.domain.observe(features), self.domain.task_rewards(features, actions)
@@ -83,9 +86,10 @@ class Simulator:
         return Features(self._model, self._sensors, self._states)
 
     def close(self) -> None:
-        """End the threads. The simulator is gone after that."""
-        if self._pool is not None:
-            self._pool.shutdown()
+        """End the threads: they live as long as the batch and its views do. The simulator is gone after that."""
+        self._ready = False
+        for name in ("_batch", "_states", "_sensors", "_controls"):
+            self.__dict__.pop(name, None)
 
     def __enter__(self) -> "Simulator":
         return self
@@ -93,52 +97,10 @@ class Simulator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _advance(self, copies: Iterator[int], controls: Array) -> None:
-        # Sensors are read at the end alone, those of accelerations in the last physics step, all others after it.
-        model, silent, steps = self._model, self.domain.silent_model, self.domain.substeps
-        last = 1 if self.domain.feels_acceleration else 0
-        for i in copies:
-            data = self._data[i]
-            self._ctrl[i][:] = controls[i]
-            mujoco.mj_step2(silent if steps > last else model, data)
-            if steps - 1 - last > 0:
-                mujoco.mj_step(silent, data, steps - 1 - last)
-            if last and steps > 1:
-                mujoco.mj_step(model, data)
-            mujoco.mj_step1(model, data)
-            self._collect(i)
-
-    def _restart(self, copies: Iterator[int], states: Array) -> None:
-        model = self.domain.idle_model
-        for i in copies:
-            mujoco.mj_resetData(model, self._data[i])
-            mujoco.mj_setState(model, self._data[i], states[i], _PHYSICS)
-            mujoco.mj_forward(model, self._data[i])
-            self._collect(i)
-
-    def _collect(self, i: int) -> None:
-        """Copy readings and state. NumPy's copies, unlike a call of MuJoCo's, don't hand the interpreter over."""
-        for into, read in zip(self._into[i], self._read[i], strict=True):
-            into[:] = read
-
-    def _rows(self, i: int) -> tuple[Array, Array, Array, Array]:
-        """Where a copy's readings, positions, velocities and activations go."""
-        nq, nv = self._model.nq, self._model.nv
-        state = self._states[i]
-        return self._sensors[i], state[:nq], state[nq : nq + nv], state[nq + nv :]
-
     def _worthwhile(self, threads: int) -> int:
         """As many threads as there are copies at most, and one where physics is cheaper than waking a second."""
         effort = self.n * self.domain.substeps * self._model.nv
         return max(1, min(threads, self.n)) if effort >= WORTH_THREADS else 1
-
-    def _in_threads(self, work: Callable[[Iterator[int], Array], None], values: Array) -> None:
-        """Run `work(copies, values)` in every thread, this one included; each takes the next copy when it is free."""
-        copies = iter(range(self.n))  # shared: taking the next one is atomic
-        futures = [self._pool.submit(work, copies, values) for _ in range(self.threads - 1)] if self._pool else []
-        work(copies, values)
-        for future in futures:
-            future.result()
 
     def _checked(self, values: ArrayLike, what: str, width: int) -> Array:
         """`values` as float64 `[n, width]`, all finite, or a clear error; the simulator stays as it was."""
@@ -152,14 +114,18 @@ class Simulator:
         if array.shape != (self.n, width):
             raise SimulationError(f"{name} must have shape ({self.n}, {width}), got {array.shape}")
         array = array.astype(np.float64)
-        bad = np.argwhere(~np.isfinite(array))
-        if bad.size:
-            copy, column = bad[0]
+        if not np.isfinite(array).all():
+            copy, column = np.argwhere(~np.isfinite(array))[0]
             raise SimulationError(f"{name} of copy {copy} hold {array[copy, column]} in column {column}")
         return array
 
     def _check_physics(self) -> None:
         """Report a blow-up instead of passing it on. Comparisons are written so that NaN fails them."""
+        # Sums of squares first: where they are small, so is each number, and two products are all it takes.
+        whole = self._batch.state
+        self._ready = bool(np.vdot(whole, whole) < HUGE**2 and np.vdot(self._sensors, self._sensors) < HUGE**2)
+        if self._ready:
+            return
         sane = (np.abs(self._states) < HUGE).all(axis=1) & (np.abs(self._sensors) < HUGE).all(axis=1)
         self._ready = bool(sane.all())
         if not self._ready:
