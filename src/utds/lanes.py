@@ -86,7 +86,8 @@ def advance_in_turn(
 def advance_together(
     algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int | Array
 ) -> tuple[Lane, ...]:
-    """Every lane `steps` further, as one program."""
+    """Every lane `steps` further, as one program; all on one pool, or each on its own of a stack."""
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *lanes)
-    stacked = jax.vmap(partial(loop, algorithm), in_axes=(0, None, 0, None))(stacked, pool, jnp.stack(keys), steps)
+    pools = pool.axes() if pool.info.members else None
+    stacked = jax.vmap(partial(loop, algorithm), in_axes=(0, pools, 0, None))(stacked, pool, jnp.stack(keys), steps)
     return tuple(jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(lanes)))

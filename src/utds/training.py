@@ -30,6 +30,7 @@ from utds.lanes import Lane, advance_in_turn, advance_together, fresh
 from utds.runs import Run
 
 BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
+DIVERGENCE = 100.0  # the default of `divergence`, in multiples of the largest possible return
 
 Act = Callable[[NDArray[np.floating]], NDArray[np.float32]]  # observations [B, O] -> actions [B, A]
 Evaluate = Callable[[Act], Mapping[str, float]]  # such as {"return": 812.0, "standard_error": 9.1}
@@ -47,7 +48,7 @@ def train(
     log_every: int = 1_000,  # steps a row of metrics.csv
     checkpoint_every: int = 10_000,
     resume: bool = False,  # go on with the run in `out`, if there is one
-    divergence: float = 100.0,  # stop when |Q| exceeds this multiple of the largest possible return
+    divergence: float = DIVERGENCE,  # stop when |Q| exceeds this multiple of the largest possible return
     vmap: bool | None = None,  # seeds under vmap, or taking turns; by default vmap where there is an accelerator
 ) -> Run:
     """Train every seed for `steps` steps and return the run.
@@ -56,8 +57,27 @@ def train(
     leaves the last good checkpoint in place.
     """
     seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
-    _check_options(seeds, steps, eval_every, log_every, checkpoint_every)
-    config: dict[str, Any] = {
+    config = configuration(
+        pool,
+        algorithm,
+        seeds=list(seeds),
+        steps=steps,
+        eval_every=eval_every,
+        log_every=log_every,
+        checkpoint_every=checkpoint_every,
+        divergence=divergence,
+    )
+    run = Run.claim(out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}", config, resume)
+    if not run.finished:
+        vmap = jax.default_backend() != "cpu" if vmap is None else vmap
+        Trainer(run, pool, evaluate, vmap).train()
+    return run
+
+
+def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGENCE, **options: Any) -> dict[str, Any]:
+    """What config.json holds. Options: seeds, steps, eval_every, log_every, checkpoint_every."""
+    _check_options(options)
+    return {
         "algorithm": algorithms.to_config(algorithm),
         "task": pool.info.task,
         "domain": pool.info.domain,
@@ -66,30 +86,20 @@ def train(
         "sampling": pool.info.sampling,
         "observation_size": pool.observation_size,
         "action_size": pool.action_size,
-        "seeds": list(seeds),
-        "steps": steps,
-        "eval_every": eval_every,
-        "log_every": log_every,
-        "checkpoint_every": checkpoint_every,
+        **options,
         "divergence": divergence,
     }
-    out = out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}"
-    run = Run.claim(out, config, resume)
-    if not run.finished:
-        vmap = jax.default_backend() != "cpu" if vmap is None else vmap
-        _Trainer(run, pool, seeds, vmap, evaluate).train()
-    return run
 
 
-class _Trainer:
+class Trainer:
     """The loop over bursts, and what happens between them."""
 
-    def __init__(self, run: Run, pool: Pool, seeds: tuple[int, ...], vmap: bool, evaluate: Evaluate | None) -> None:
-        self.run, self.algorithm, self.seeds = run, run.algorithm, seeds
+    def __init__(self, run: Run, pool: Pool, evaluate: Evaluate | None, vmap: bool = False) -> None:
+        self.run, self.algorithm, self.seeds = run, run.algorithm, run.seeds
         self.pool = _anonymous(pool)
         self.evaluate = evaluate
         self.advance = advance_together if vmap else advance_in_turn
-        keys = [jax.random.split(jax.random.key(seed)) for seed in seeds]
+        keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
         self.init_keys, self.step_keys = (tuple(pair[i] for pair in keys) for i in (0, 1))
         spec = Spec.of(pool)
         reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
@@ -98,38 +108,39 @@ class _Trainer:
 
     def train(self) -> None:
         config, begun = self.run.config, time.monotonic()
-        lanes, step = self._begin()
-        self.run.forget_after(step)
+        lanes, step = self.begin()
         title = f"training {config['algorithm']['name']} on {config['task']}"
-        with _signals() as pending, progress.bar(title, config["steps"]) as bar:
+        with signals() as pending, progress.bar(title, config["steps"]) as bar:
             bar(step)
             burst = 1
             while step < config["steps"]:
-                size = min(burst, self._next_stop(step) - step)
+                size = min(burst, self.next_stop(step) - step)
                 started = time.monotonic()
                 lanes = self.advance(self.algorithm, lanes, self.pool, self.step_keys, size)
-                self._guard(lanes, step + size)
+                self.guard(lanes, step + size)
                 burst = max(1, round(size * BURST_SECONDS / (time.monotonic() - started)))
                 step += size
-                lanes = self._between(lanes, step)
+                lanes = self.between(lanes, step)
                 bar(size, note=self.note)
                 if pending:
-                    self._save(lanes, step)
-                    _deliver(pending[0])
+                    self.save(lanes, step)
+                    deliver(pending[0])
         self.run.finish(step, time.monotonic() - begun)
 
-    def _begin(self) -> tuple[tuple[Lane, ...], int]:
-        """Lanes as saved, or fresh ones."""
+    def begin(self) -> tuple[tuple[Lane, ...], int]:
+        """Lanes as saved, or fresh ones, and their step; the logs end there too."""
         lanes = tuple(fresh(self.algorithm, self.spec, self.pool, key) for key in self.init_keys)
         saved = checkpoints.load(self.run.path, lanes, self.seeds)
-        return (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (lanes, 0)
+        lanes, step = (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (lanes, 0)
+        self.run.forget_after(step)
+        return lanes, step
 
-    def _next_stop(self, step: int) -> int:
+    def next_stop(self, step: int) -> int:
         """The next step at which something is to be written."""
         every = [self.run.config[name] for name in ("log_every", "eval_every", "checkpoint_every")]
         return min(self.run.config["steps"], *((step // n + 1) * n for n in every))
 
-    def _between(self, lanes: tuple[Lane, ...], step: int) -> tuple[Lane, ...]:
+    def between(self, lanes: tuple[Lane, ...], step: int) -> tuple[Lane, ...]:
         """Log, evaluate and save, in this order: a checkpoint never claims a row that isn't there."""
         config = self.run.config
         last = step == config["steps"]
@@ -139,10 +150,10 @@ class _Trainer:
         if self.evaluate and (step % config["eval_every"] == 0 or last):
             self._evaluate(lanes, step)
         if step % config["checkpoint_every"] == 0 or last:
-            self._save(lanes, step)
+            self.save(lanes, step)
         return lanes
 
-    def _save(self, lanes: tuple[Lane, ...], step: int) -> None:
+    def save(self, lanes: tuple[Lane, ...], step: int) -> None:
         for seed, lane in self._each(lanes):
             self.run.save_policy(seed, Policy.of(lane.state), step)
         checkpoints.save(self.run.path, lanes, step, self.seeds)
@@ -157,7 +168,7 @@ class _Trainer:
         if "return" in rows[0]:
             self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
 
-    def _guard(self, lanes: tuple[Lane, ...], step: int) -> None:
+    def guard(self, lanes: tuple[Lane, ...], step: int) -> None:
         """Stop before a broken state reaches the disk."""
         for seed, lane in self._each(lanes):
             for name, value in jax.device_get(lane.totals).items():
@@ -173,8 +184,12 @@ class _Trainer:
 
 
 def _anonymous(pool: Pool) -> Pool:
-    """The pool without its name tags, which are static under jit: pools of one shape then share one compilation."""
-    info = Info(task="", domain=None, ids=(), digests=(), sizes=pool.info.sizes, sampling=pool.info.sampling)
+    """The pool without its name tags, which are static under jit: pools of as many sources share one compilation.
+
+    Of the sizes, which are also among the ranges, only counts whether there is anything.
+    """
+    sizes = tuple(min(size, 1) for size in pool.info.sizes)
+    info = Info(task="", domain=None, ids=(), digests=(), sizes=sizes, sampling=pool.info.sampling)
     return replace(pool, info=info)
 
 
@@ -184,17 +199,17 @@ def _sources(pool: Pool) -> list[dict[str, Any]]:
     return [{"id": name, "digest": digest, "transitions": size} for name, digest, size in rows]
 
 
-def _check_options(seeds: tuple[int, ...], *counts: int) -> None:
-    names = ("steps", "eval_every", "log_every", "checkpoint_every")
-    for name, value in zip(names, counts, strict=True):
-        if value < 1:
-            raise ConfigError(f"{name}={value} must be at least 1")
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in ("steps", "eval_every", "log_every", "checkpoint_every"):
+        if options[name] < 1:
+            raise ConfigError(f"{name}={options[name]} must be at least 1")
+    seeds = options["seeds"]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
-        raise ConfigError(f"seeds={list(seeds)} must be one or more different numbers, none negative")
+        raise ConfigError(f"seeds={seeds} must be one or more different numbers, none negative")
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator[list[int]]:
+def signals() -> Iterator[list[int]]:
     """The signals that ask to stop, in the order in which they came; only a main thread can catch them."""
     pending: list[int] = []
     if threading.current_thread() is not threading.main_thread():
@@ -210,7 +225,7 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _deliver(number: int) -> None:
+def deliver(number: int) -> None:
     """What the signal would have done at once."""
     if number == signal.SIGINT:
         raise KeyboardInterrupt

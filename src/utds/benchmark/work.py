@@ -1,21 +1,25 @@
 """What a worker does, whichever engine it belongs to: load a lake once, then train cell after cell of it."""
 
+import contextlib
 import os
 import socket
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from utds import evaluation, files
+from utds.benchmark import together
 from utds.benchmark.places import Place
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
 from utds.data.pool import Pool
 from utds.errors import DataError, TrainingError
-from utds.training import train
+from utds.runs import Run
+from utds.training import Trainer, configuration
 
 Load = Callable[[str], Dataset]
 
@@ -46,33 +50,39 @@ class Worker:
             self.lake: Lake | None = None  # freed before the next is loaded
             self.lake = Lake([self.load(name) for name in job.lake], job.tasks)
             self.key = (job.lake, job.tasks)
-        for place in job.places:
-            with place.lock():
-                if not place.finished:
-                    self._train(place)
+        with contextlib.ExitStack() as locks:
+            for place in job.places:  # always in the matrix's order: two that wait for each other can't happen
+                locks.enter_context(place.lock())
+            self._train([place for place in job.places if not place.finished])
 
-    def _train(self, place: Place) -> None:
-        cell, begun = place.cell, time.monotonic()
-        pool = self._pool(place)
+    def _train(self, places: Sequence[Place]) -> None:
+        trainers: dict[Trainer, Place] = {}
+        for place in places:
+            trainers[self._trainer(place)] = place
+            place.note("start", host=socket.gethostname(), step=place.step)
+        ended = alone(*trainers) if len(trainers) == 1 else together.train(list(trainers))
+        for trainer, error in ended:
+            if error is None:
+                trainers[trainer].note("finish")
+            else:
+                trainers[trainer].fail(str(error))
+
+    def _trainer(self, place: Place) -> Trainer:
+        """Claims the run directory and writes what it is."""
+        cell, pool = place.cell, self._pool(place)
+        config = configuration(
+            pool,
+            cell.algorithm,
+            seeds=list(cell.seed_numbers),
+            steps=cell.steps,
+            eval_every=cell.eval_every,
+            log_every=cell.log_every,
+            checkpoint_every=cell.checkpoint_every,
+        )
         files.write_json(place.folder / "cell.json", cell.facts(place.fingerprint))
-        place.note("start", host=socket.gethostname(), step=place.step)
-        try:
-            train(
-                pool,
-                cell.algorithm,
-                seeds=cell.seed_numbers,
-                steps=cell.steps,
-                out=place.folder,
-                evaluate=evaluation.evaluator(cell.task, cell.episodes, threads=self.threads),
-                eval_every=cell.eval_every,
-                log_every=cell.log_every,
-                checkpoint_every=cell.checkpoint_every,
-                resume=True,
-            )
-        except TrainingError as error:
-            place.fail(str(error))
-        else:
-            place.note("finish", seconds=round(time.monotonic() - begun, 2))
+        run = Run.claim(place.folder, config, resume=True)
+        evaluate = evaluation.evaluator(cell.task, cell.episodes, threads=self.threads)
+        return Trainer(run, pool, evaluate, vmap=jax.default_backend() != "cpu")
 
     def _pool(self, place: Place) -> Pool:
         assert self.lake is not None
@@ -80,6 +90,16 @@ class Worker:
         if place.cell.fingerprint({data.name: data.digest for data in self.lake.datasets}) != place.fingerprint:
             raise DataError(f"the data of {place.cell.name} changed since the matrix was planned; run it again")
         return self.lake.pool(main, *others, rewards=place.cell.rewards)  # type: ignore[arg-type]
+
+
+def alone(trainer: Trainer) -> Iterator[together.End]:
+    """Train one cell, as `utds train` does."""
+    try:
+        trainer.train()
+    except TrainingError as error:
+        yield trainer, error
+    else:
+        yield trainer, None
 
 
 def environment(threads: int, out: Path) -> dict[str, str]:
