@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 
 from utds import algorithms, files, trees
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
 from utds.version import __version__
 
 if TYPE_CHECKING:
+    from utds.data.dataset import Dataset
+    from utds.data.pool import Pool
     from utds.evaluation import Evaluation
 
 Row = dict[str, Any]
@@ -94,6 +96,30 @@ class Run:
         spec = Spec(self.config["observation_size"], self.config["action_size"])
         like = jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
         return trees.load(path, like)[0]
+
+    def datasets(self) -> list[Dataset]:
+        """The stored datasets that the run was trained on, the main task's first; each must be what it was then."""
+        from utds.data import store
+
+        found = []
+        for source in self.config["sources"]:
+            dataset = store.load(source["id"])
+            if dataset.digest != source["digest"]:
+                raise DataError(
+                    f"{dataset.name} is not the data that {self.path} was trained on (digest {dataset.digest[:8]}, "
+                    f"then {source['digest'][:8]}); restore it, or train again"
+                )
+            found.append(dataset)
+        return found
+
+    def pool(self) -> Pool:
+        """The pool that the run was trained on, made again from the stored datasets."""
+        from utds.data import lake
+
+        rewards = self.config["rewards"]
+        if rewards == "function":
+            raise ConfigError(f"{self.path} was trained with a reward function, which is not stored: share in Python")
+        return lake.share(*self.datasets(), rewards=rewards, sampling=self.config["sampling"])
 
     def act(self, observations: NDArray[np.floating], seed: int | None = None) -> NDArray[np.float32]:
         """Actions [B, A] of a seed's policy at observations [B, O], without noise."""
