@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import benchmark, collect, data, domains, quickstart, report, theory, train
+from utds.cli import benchmark, collect, data, domains, quickstart, report, theory, train, uncertainty
 from utds.errors import Error
 from utds.version import __version__
 
@@ -37,6 +37,7 @@ def _app() -> SubcommandApp:
     matrices.command(benchmark.run)
     matrices.command(benchmark.status)
     app.command(report.report)
+    app.command(uncertainty.uncertainty)
     app.command(theory.theory)
     app.command(quickstart.quickstart)
     return app

@@ -1,0 +1,1 @@
+"""What sharing changes about what the critics know: Γ over the data, over training, and in a toy of the plane."""

@@ -1,0 +1,165 @@
+"""The figures of a comparison: the map (the paper's Figs 7 and 8), Γ over training (Fig. 6), and the histogram."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from utds import figures
+from utds.uncertainty.measure import Comparison, Points
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CELLS = 48  # of the map, in each direction
+FEWEST = 3  # points that a cell needs to be shown
+GAMMA = r"uncertainty $\Gamma(s, a)$"
+LOOKS = (  # colour and dash of own data, each shared source, and the policies' actions
+    (figures.BLUE, "-"),
+    (figures.VERMILLION, "--"),
+    (figures.ORANGE, (0, (1, 1))),
+    (figures.PURPLE, "-."),
+    (figures.SKY, (0, (5, 1, 1, 1, 1, 1))),
+)
+POLICY = (figures.GREEN, ":")
+
+
+class Projection(NamedTuple):
+    """Principal components of standardised state-actions."""
+
+    mean: np.ndarray  # [D]
+    std: np.ndarray  # [D]
+    axes: np.ndarray  # [D, 2]
+    explained: np.ndarray  # [2], share of the variance along each
+
+    def __call__(self, points: Points) -> np.ndarray:
+        """[n, 2]"""
+        return (_pairs(points) - self.mean) / self.std @ self.axes
+
+
+def project(points: list[Points]) -> Projection:
+    """The plane in which main and shared state-actions together vary most.
+
+    State-actions as in the paper, not states: Γ is a function of both, and data of one state but different actions is
+    what sharing is about. Features are scaled to deviation 1 first, or velocities would drown everything else.
+    """
+    pairs = np.concatenate([_pairs(part) for part in points])
+    mean, std = pairs.mean(axis=0), pairs.std(axis=0)
+    std[std < 1e-6] = 1
+    _, values, rows = np.linalg.svd((pairs - mean) / std, full_matrices=False)
+    largest = np.abs(rows[:2]).argmax(axis=1)
+    signs = np.sign(rows[[0, 1], largest])  # an SVD leaves them open
+    return Projection(mean, std, (rows[:2] * signs[:, None]).T, values[:2] ** 2 / np.sum(values**2))
+
+
+def draw(comparison: Comparison, out: Path) -> Iterator[Path]:
+    """Write every figure that the runs have the numbers for, as SVG and PNG."""
+    yield from draw_map(comparison, out / "map")
+    yield from draw_histogram(comparison, out / "histogram")
+    if any(_curves(comparison)):
+        yield from draw_training(comparison, out / "training")
+
+
+def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
+    """Mean Γ of the data in each cell of the plane, one panel a run, one colour scale."""
+    projection = project(comparison.points)
+    places = [projection(points) for points in comparison.points]
+    edges = [_edges(np.concatenate(places)[:, i]) for i in (0, 1)]
+    maps = [_cells(np.concatenate(places), j.data.ravel(), edges) for j in comparison.judgements]
+    scale = figures.log_scale(np.stack(maps))
+    count = len(maps)
+    with figures.panels(count, 3.2 * count + 0.9, 3.6, sharex=True, sharey=True) as (figure, axes):
+        for side, cells, judgement in zip(axes, maps, comparison.judgements, strict=True):
+            side.set_facecolor("0.92")
+            mesh = side.pcolormesh(*edges, cells.T, norm=scale, cmap="viridis", rasterized=True)
+            for points, look, where in zip(comparison.points, LOOKS, places, strict=False):
+                _outline(side, where, edges, look)
+                side.plot([], [], color=look[0], linestyle=look[1], label=f"90 % of {points.name}")
+            side.set(title=judgement.label, xlabel=f"component 1 ({100 * projection.explained[0]:.0f} %)")
+            side.grid(False)
+        axes[0].set_ylabel(f"component 2 ({100 * projection.explained[1]:.0f} %)")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        figure.colorbar(mesh, ax=axes, label=f"mean {GAMMA}", pad=0.02)
+        figure.suptitle(f"{comparison.task}: Γ over main and shared state-actions", fontsize=9)
+        return figures.write(figure, path)
+
+
+def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
+    """How Γ is distributed on own data, shared data and the policy's actions; the same bins in every panel."""
+    values = np.concatenate([gamma for j in comparison.judgements for gamma, _ in j.parts.values()])
+    bins, count = figures.log_bins(values), len(comparison.judgements)
+    with figures.panels(count, 3.5 * count, 2.8, sharex=True, sharey=True) as (figure, axes):
+        for side, judgement in zip(axes, comparison.judgements, strict=True):
+            looks = {"own data": LOOKS[0], "shared data": LOOKS[1], "policy actions": POLICY}
+            for part, (gamma, _) in judgement.parts.items():
+                colour, dash = looks[part]
+                weights = np.full(len(gamma), 100 / len(gamma))
+                label = f"{part}, mean {gamma.mean():.3g}"
+                side.hist(gamma, bins, weights=weights, histtype="step", color=colour, linestyle=dash, label=label)
+            side.set(xscale="log", xlabel=GAMMA, title=judgement.label)
+            side.legend(loc="upper left")
+        axes[0].set_ylabel("state-actions (%)")
+        return figures.write(figure, path)
+
+
+def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
+    """Γ of training batches by source, one panel a run, over gradient steps."""
+    runs = [(j.label, curves) for j, curves in zip(comparison.judgements, _curves(comparison), strict=True) if curves]
+    with figures.panels(len(runs), 3.5 * len(runs), 2.8, sharex=True, sharey=True) as (figure, axes):
+        for side, (label, curves) in zip(axes, runs, strict=True):
+            for (name, seeds), (colour, dash) in zip(curves.items(), LOOKS, strict=False):
+                for i, (steps, gamma) in enumerate(seeds):
+                    side.plot(steps, gamma, color=colour, linestyle=dash, label=None if i else name)
+            side.set(xlabel="gradient steps", title=label, ylim=(0, None))
+            side.legend()
+        axes[0].set_ylabel(r"$\Gamma(s, a)$ of training batches")
+        return figures.write(figure, path)
+
+
+def _curves(comparison: Comparison) -> list[dict[str, list[tuple[list[int], list[float]]]]]:
+    """For each run, by source, for each seed: steps and Γ. Empty for runs whose metrics have no Γ by source."""
+    found = []
+    for judgement in comparison.judgements:
+        run, rows = judgement.run, judgement.run.metrics
+        names = [source["id"] for source in run.config["sources"]]
+        shared = (
+            ["uncertainty_shared"] if len(names) == 2 else [f"uncertainty_shared_{k}" for k in range(1, len(names))]
+        )
+        columns = dict(zip(names, ["uncertainty_own", *shared], strict=True))
+        curves = {}
+        for name, column in columns.items():
+            kept = [[row for row in rows if row["seed"] == seed and column in row] for seed in run.seeds]
+            if any(kept):
+                curves[name] = [([row["step"] for row in some], [row[column] for row in some]) for some in kept]
+        found.append(curves)
+    return found
+
+
+def _pairs(points: Points) -> np.ndarray:
+    return np.concatenate([points.observations, points.actions], axis=1).astype(np.float64)
+
+
+def _edges(values: np.ndarray) -> np.ndarray:
+    """Edges of the cells: all but the outermost half per cent on either side."""
+    return np.linspace(*np.percentile(values, [0.5, 99.5]), CELLS + 1)
+
+
+def _cells(places: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
+    """Mean Γ [CELLS, CELLS] of the points in each cell; NaN where there are too few."""
+    counts, _, _ = np.histogram2d(*places.T, bins=edges)
+    sums, _, _ = np.histogram2d(*places.T, bins=edges, weights=gamma)
+    return np.where(counts >= FEWEST, sums / np.maximum(counts, 1), np.nan)
+
+
+def _outline(axes: "Axes", places: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
+    """The line around the densest cells that hold 90 % of the points."""
+    from matplotlib.patheffects import withStroke
+    from scipy.ndimage import gaussian_filter
+
+    density = gaussian_filter(np.histogram2d(*places.T, bins=edges)[0], 1.5)
+    falling = np.sort(density.ravel())[::-1]
+    level = falling[np.searchsorted(np.cumsum(falling), 0.9 * falling.sum())]
+    middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    lines = axes.contour(*middles, density.T, levels=[level], colors=[look[0]], linestyles=[look[1]], linewidths=1.4)
+    lines.set_path_effects([withStroke(linewidth=2.6, foreground="white")])
