@@ -19,9 +19,9 @@ SHOWN = 12  # cells named at most, of the running and of the failed ones each
 
 def plan(matrices: Sequence[Matrix]) -> Table:
     """How many settings and cells; a setting is a main task, a kind of its data, and who shares."""
-    table = Table(title="settings and cells")
-    for name in ("matrix", "domain", "single-task", "two-task", "all sources", "algorithms", "seeds", "cells"):
-        table.add_column(name, justify="left" if name in ("matrix", "domain") else "right")
+    table = Table("matrix", "domain", title="settings and cells")
+    for name in ("single-\ntask", "two-\ntask", "all\nsources", "algo-\nrithms", "seeds", "cells"):
+        table.add_column(name, justify="right")
     totals: Counter[str] = Counter()
     for matrix in matrices:
         cells = list(matrix.cells())
@@ -100,10 +100,12 @@ class Board:
         return words
 
     def render(self) -> RenderableType:
-        table = Table("algorithm", *(Text(state, justify="right") for state in STATES))
+        table = Table("algorithm")
+        for state in STATES:
+            table.add_column(state, justify="right")
         for name in dict.fromkeys(place.cell.algorithm_name for place in self.places):
             counts = Counter(state for place, state in self.states.items() if place.cell.algorithm_name == name)
-            table.add_row(name, *(Text(str(counts[state] or "·"), justify="right") for state in STATES))
+            table.add_row(name, *(str(counts[state] or "·") for state in STATES))
         lines = [
             f"running  {place.cell.name}  {100 * place.step / place.cell.steps:.0f} %"
             for place in self.which("running")[:SHOWN]

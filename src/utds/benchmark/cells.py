@@ -95,9 +95,9 @@ class Cell:
             words += ["--rewards", self.rewards]
         if self.fields:
             words += ["--set", *(f"{name}={_word(value)}" for name, value in self.fields.items())]
-        words += ["--seeds", self.seeds, "--first-seed", self.first_seed, "--steps", self.steps]
-        words += ["--eval-every", self.eval_every, "--episodes", self.episodes]
-        return shlex.join(map(str, words))
+        for name in ("seeds", "first_seed", "steps", "eval_every", "episodes"):
+            words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        return shlex.join(words)
 
     def facts(self, fingerprint: str) -> dict[str, Any]:
         """What a reader of the run directory should know beside its configuration: cell.json."""

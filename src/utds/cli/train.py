@@ -70,6 +70,7 @@ def train(
         out=out,
         resume=resume,
         eval_every=eval_every,
+        log_every=min(1_000, eval_every),
         checkpoint_every=checkpoint_every or eval_every,
     )
     if tensorboard:

@@ -1,0 +1,74 @@
+"""A tiny matrix with its data, and ways to run it."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from utds import rollout
+from utds.benchmark.matrix import Matrix, load
+from utds.collection import kinds
+
+TEXT = """
+tasks = ["tinymass-reach-top-left"]
+kinds = ["random", "medium"]
+sources = ["tinymass-reach-top-right"]
+source_kind = "random"
+columns = ["single", "each"]
+algorithms = ["bc", "td3"]
+preset = "paper"
+seeds = 2
+steps = 300
+eval_every = 50
+episodes = 2
+
+[fields]
+width = 8
+layers = 1
+batch = 16
+"""
+
+
+@pytest.fixture
+def stored(tiny) -> None:
+    """Random data under the ids that the matrix asks for."""
+    names = ("top-left/random", "top-left/medium", "top-right/random")
+    for seed, name in enumerate(names):
+        task, kind = f"tinymass-reach-{name}".split("/")
+        recorded = rollout.record(tiny, kinds._noisy(None, tiny, 0, [seed]), episodes=2 + seed, seed=seed)
+        kinds.to_dataset(task, kind, [recorded], seed).save(f"{task}/{kind}")
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    path = tmp_path / "little.toml"
+    path.write_text(TEXT)
+    return path
+
+
+@pytest.fixture
+def matrix(tiny, path) -> Matrix:
+    return load(str(path))
+
+
+@pytest.fixture
+def start(path, tmp_path, monkeypatch):
+    """A function that starts `utds benchmark run` in a session of its own."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
+    started: list[subprocess.Popen] = []
+
+    def start(out: Path, *more: str) -> subprocess.Popen:
+        command = [sys.executable, "-m", "utds", "benchmark", "run", str(path), "--out", str(out), *more]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()

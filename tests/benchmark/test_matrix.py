@@ -1,0 +1,141 @@
+"""Matrices: what is counted, what a fingerprint sees, what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from utds.benchmark import board, prepare
+from utds.benchmark.matrix import load, parse, shipped
+from utds.cli import main
+from utds.errors import ConfigError, DataError
+
+LEAST = {"tasks": ["walker-walk"], "algorithms": ["utds"], "steps": 10}
+
+
+def cells(**keys):
+    return list(parse(LEAST | keys, "test").cells())
+
+
+def test_the_papers_three_domains_have_180_two_task_settings():
+    counts = [board.settings(list(load(name).cells())) for name in ("walker", "quadruped", "jaco")]
+    assert counts == 3 * [{"single": 20, "each": 60, "all": 20}]
+    found = list(load("walker").cells())
+    assert len(found) == (20 + 60 + 20) * 4 and len({cell.name for cell in found}) == len(found)
+    one = next(cell for cell in found if cell.column == "each")
+    assert one.datasets == ("walker-stand/random", "walker-walk/replay")
+    assert (one.steps, one.eval_every, one.episodes, one.seed_numbers) == (1_000_000, 1_000, 10, (0, 1, 2))
+    assert (one.algorithm.batch, one.algorithm.beta_ood, one.algorithm.members) == (1024, 3.0, 5)  # the paper's table
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_matrix_is_sound(name):
+    found = list(load(name).cells())
+    assert len({cell.name for cell in found}) == len(found) > 0
+    assert all(cell.matrix == name for cell in found)
+
+
+def test_the_pointmass_matrix_is_the_promised_one():
+    found = list(load("pointmass").cells())
+    assert len(found) == 2 * 5 * (3 + 1) * 4
+    assert {cell.algorithm_name for cell in found} == {"utds", "cql", "cds", "cds-zero"}
+    assert {cell.seeds for cell in found} == {2}
+
+
+def test_columns_sources_and_variations():
+    assert [c.sources for c in cells(kinds=["medium"], columns=["all"])] == [
+        ("walker-stand", "walker-run", "walker-flip")
+    ]
+    each = cells(kinds=["medium"], columns=["each", "all"], sources=["walker-run", "walker-walk"])
+    assert [c.sources for c in each] == [("walker-run",)]  # not itself, and all of one is no column of its own
+    varied = cells(kinds=["medium"], columns=["single"], vary={"beta_ood": [1.0, 5.0], "members": [2, 3]})
+    assert [(c.algorithm.beta_ood, c.algorithm.members) for c in varied] == [(1.0, 2), (1.0, 3), (5.0, 2), (5.0, 3)]
+    assert varied[0].name.endswith("utds_beta_ood=1.0_members=2")
+    fields = {"width": 32, "cql": {"width": 64}}
+    both = cells(kinds=["medium"], columns=["single"], algorithms=["utds", "cql"], fields=fields)
+    assert [c.algorithm.width for c in both] == [32, 64]
+
+
+def test_a_fingerprint_sees_what_matters_and_nothing_else():
+    cell = cells(kinds=["medium"], columns=["each"])[0]
+    digests = {name: "a" for name in cell.datasets}
+    same = cell.fingerprint(digests)
+    for change in (
+        {"steps": 11},
+        {"seeds": 2},
+        {"first_seed": 1},
+        {"eval_every": 5},
+        {"episodes": 9},
+        {"fields": {"width": 32}},
+        {"preset": "paper"},
+        {"rewards": "zero"},
+        {"kind": "medium-expert"},
+        {"sources": ()},
+        {"algorithm_name": "pbrl"},
+    ):
+        changed = replace(cell, **change)
+        assert changed.fingerprint({name: "a" for name in changed.datasets}) != same, change
+    assert cell.fingerprint(digests | {cell.datasets[1]: "b"}) != same
+    assert replace(cell, checkpoint_every=3, matrix="other").fingerprint(digests) == same
+
+
+def test_a_fingerprint_sees_the_version(monkeypatch):
+    cell = cells(kinds=["medium"])[0]
+    digests = {name: "a" for name in cell.datasets}
+    before = cell.fingerprint(digests)
+    monkeypatch.setattr("utds.benchmark.cells.__version__", "99")
+    assert cell.fingerprint(digests) != before
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("stepz = 3", "there is no key 'stepz'; did you mean steps?"),
+        ('tasks = ["walker-wolk"]', "there is no task 'walker-wolk'; did you mean walker-walk?"),
+        ('domains = ["wolker"]', "there is no domain 'wolker'; did you mean walker?"),
+        ('tasks = ["walker-walk"]\nkinds = ["mediun"]', "did you mean medium?"),
+        ('tasks = ["walker-walk"]\nalgorithms = ["utdz"]', "there is no algorithm 'utdz'; did you mean utds?"),
+        ('tasks = ["walker-walk"]\n[fields]\nbach = 3', "there is no field of utds called 'bach'; did you mean batch?"),
+        ('tasks = ["walker-walk"]\n[fields.cql]\nbatch = 3', "there is no algorithm 'cql'"),
+        ('tasks = ["walker-walk"]\n[vary]\nbeta = [1.0]', "there is no field of utds called 'beta'"),
+        ('tasks = ["walker-walk"]\n[vary]\nbeta_ood = 1.0', "must be a table of lists of values"),
+        ('tasks = ["walker-walk"]\npreset = "papre"', "did you mean paper?"),
+        ('tasks = ["walker-walk"]\nseeds = 0', "seeds = 0 must be at least 1"),
+        ('tasks = ["walker-walk"]\nseeds = "2"', "seeds = '2' must be a whole number"),
+        ('tasks = "walker-walk"', "must be a list of words"),
+        ("", "either domains"),
+        ("tasks = [", "no valid TOML"),
+    ],
+)
+def test_a_wrong_matrix_is_one_line_and_exit_code_2(text, message, tmp_path, capsys):
+    path = tmp_path / "wrong.toml"
+    defaults = "" if "stepz" in text else "steps = 10\n"
+    path.write_text(('algorithms = ["utds"]\n' if "algorithms" not in text else "") + defaults + text)
+    with pytest.raises(SystemExit) as exit:
+        main(["benchmark", "plan", str(path)])
+    error = capsys.readouterr().err
+    assert exit.value.code == 2 and message in error and error.count("\n") == 1 and str(path) in error
+
+
+def test_an_unknown_name_and_a_missing_file_are_one_line(capsys, tmp_path):
+    with pytest.raises(ConfigError, match="did you mean walker"):
+        load("walkr")
+    with pytest.raises(DataError, match="No such file"):
+        load(str(tmp_path / "no.toml"))
+
+
+def test_plan_counts_and_names_missing_data_and_runs_nothing(tiny, path, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    main(["benchmark", "plan", str(path), "--no-measure"])
+    out = capsys.readouterr().out
+    assert "3 datasets of the matrix are not stored: tinymass-reach-top-left/random" in out
+    assert [line.split("│")[-2].strip() for line in out.splitlines() if "tinymass" in line and "│" in line] == ["8"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["little.toml"]
+
+
+def test_missing_data_is_one_line_that_says_how_to_make_it(matrix):
+    with pytest.raises(DataError, match=r"--generate 100.*utds data generate tinymass-reach-top-left.*utds collect"):
+        prepare.require(list(matrix.cells()))
+
+
+def test_durations():
+    assert [board.duration(s) for s in (5, 600, 12_000, 200_000)] == ["5 s", "10 min", "3 h 20 min", "2 d 8 h"]
