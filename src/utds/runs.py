@@ -16,7 +16,9 @@ import functools
 import math
 import os
 import platform
+import resource
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -93,9 +95,7 @@ class Run:
         path = self.path / f"policy-{seed}.safetensors"
         if not path.exists():
             raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
-        spec = Spec(self.config["observation_size"], self.config["action_size"])
-        like = jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
-        return trees.load(path, like)[0]
+        return trees.load(path, self._policy_like())[0]
 
     def datasets(self) -> list[Dataset]:
         """The stored datasets that the run was trained on, the main task's first; each must be what it was then."""
@@ -173,14 +173,35 @@ class Run:
                 with files.atomic(path) as part:
                     part.write_text("".join(kept), encoding="utf-8")
 
-    def finish(self, steps: int, seconds: float) -> None:
-        """Write result.json: the last evaluation's mean and standard error over seeds."""
+    def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
+        """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
+
+        A run that was taken up again knows the time of its last stretch alone: of `timed_steps` steps.
+        """
         last = [row for row in self.evaluations if row["step"] == steps]
         scores = {k: summary([row[k] for row in last]) for k in (last[0] if last else ()) if k not in ("step", "seed")}
         files.write_json(
             self.path / "result.json",
-            {"steps": steps, "seeds": list(self.seeds), "seconds": round(seconds, 1), "evaluation": scores},
+            {
+                "steps": steps,
+                "seeds": list(self.seeds),
+                "seconds": round(seconds, 1),
+                "timed_steps": steps if timed_steps is None else timed_steps,
+                "peak_memory_mb": round(_peak_memory(), 1),
+                "parameters": self._parameters(),
+                "evaluation": scores,
+            },
         )
+
+    def _parameters(self) -> int:
+        """Of a seed's actor and critics, without target networks."""
+        policy = self._policy_like()
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves((policy.actor, policy.critic)))
+
+    def _policy_like(self) -> Policy:
+        """The shapes of a policy."""
+        spec = Spec(self.config["observation_size"], self.config["action_size"])
+        return jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
 
 
 def act(algorithm: Algorithm, policy: Any, observations: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -212,6 +233,12 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
 @functools.partial(jax.jit, static_argnums=0)
 def _act(algorithm: Algorithm, policy: Any, observations: jax.Array) -> jax.Array:
     return algorithm.act(policy, observations)
+
+
+def _peak_memory() -> float:
+    """The most memory that this process has held so far, in MB of 2²⁰ bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kilobytes elsewhere
 
 
 def _read_rows(path: Path) -> list[Row]:
