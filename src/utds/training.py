@@ -108,7 +108,8 @@ class Trainer:
 
     def train(self) -> None:
         config, begun = self.run.config, time.monotonic()
-        lanes, step = self.begin()
+        lanes, first = self.begin()
+        step = first
         title = f"training {config['algorithm']['name']} on {config['task']}"
         with signals() as pending, progress.bar(title, config["steps"]) as bar:
             bar(step)
@@ -125,7 +126,7 @@ class Trainer:
                 if pending:
                     self.save(lanes, step)
                     deliver(pending[0])
-        self.run.finish(step, time.monotonic() - begun)
+        self.run.finish(step, time.monotonic() - begun, timed_steps=step - first)
 
     def begin(self) -> tuple[tuple[Lane, ...], int]:
         """Lanes as saved, or fresh ones, and their step; the logs end there too."""
