@@ -16,7 +16,7 @@ LEVEL = {"random": 15, "medium": 45, "medium-replay": 40, "replay": 60, "expert"
 EFFECT = {"utds": 12.0, "cql": -15.0, "cds": 3.0, "cds-zero": -2.0}  # of sharing
 
 
-def write_run(
+def run_directory(
     folder: Path, main: str, shared=(), algorithm="utds", scores=(50.0,), steps=10_000, version="0.1.0", reference=True,
     evaluations=10, **fields,
 ) -> Path:  # fmt: skip
@@ -73,8 +73,14 @@ def write_benchmark(
                             scores = np.clip(LEVEL[kind] + helps * bool(shared) + rng.normal(0, 3, seeds), 0, 110)
                             source = "-".join(o.partition("/")[0] for o in shared) or "alone"
                             folder = root / domain / f"{main}-{kind}-{source}-{algorithm}"
-                            write_run(folder, f"{main}/{kind}", shared, algorithm, scores.tolist())
+                            run_directory(folder, f"{main}/{kind}", shared, algorithm, scores.tolist())
     return root
+
+
+@pytest.fixture
+def write_run():
+    """`write_run(folder, main, shared, algorithm, scores, …)` makes a run directory."""
+    return run_directory
 
 
 @pytest.fixture(scope="session")
@@ -83,7 +89,7 @@ def benchmark_tree(tmp_path_factory):
     root = write_benchmark(tmp_path_factory.mktemp("runs"))
     for value, score in ((0.5, 40.0), (3.0, 70.0), (5.0, 65.0)):
         folder = root / "ablation" / f"beta-{value}"
-        write_run(folder, "walker-walk/medium", ("walker-run/replay",), scores=(score, score + 4), beta_ood=value)
+        run_directory(folder, "walker-walk/medium", ("walker-run/replay",), scores=(score, score + 4), beta_ood=value)
     return root
 
 

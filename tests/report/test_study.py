@@ -1,0 +1,250 @@
+"""From run directories to findings: scores that were put in come out, and nothing odd passes unnamed."""
+
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+from utds import report
+from utds.errors import DataError
+from utds.report import export, findings, words
+from utds.report.labels import BETA
+from utds.report.study import ALL
+
+MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
+
+
+@pytest.fixture
+def tree(write_run, tmp_path):
+    """`tree(name=(shared, algorithm, scores), …)` makes run directories below `tmp_path`."""
+
+    def write(**runs):
+        for name, (shared, algorithm, scores) in runs.items():
+            write_run(tmp_path / name, MAIN, shared, algorithm, scores)
+
+    return write
+
+
+def test_gain_is_what_was_put_in(tmp_path, tree):
+    tree(
+        a=((), "utds", (40, 45, 50)),
+        b=(OTHER, "utds", (70, 75, 80)),
+        c=(OTHER, "cql", (10, 15, 20)),
+        d=((), "cql", (30, 30, 30)),
+    )
+    found = report.study([tmp_path])
+    assert found.algorithms == ("utds", "cql") and not found.warnings and not found.missing
+    ours, theirs = findings.gain(found, "utds"), findings.gain(found, "cql")
+    assert ours.gain.value == pytest.approx(30) and ours.probability.value == 1
+    assert theirs.gain.value == pytest.approx(-15) and theirs.probability.value == 0
+    assert ours.gain.low < 30 < ours.gain.high
+    assert words.title(ours) == "Sharing helps: +30.0 points on average"
+    assert words.title(theirs) == "Sharing hurts: −15.0 points on average"
+
+
+def test_final_and_best_differ_where_a_run_falls(tmp_path, write_run):
+    folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (80.0,))
+    lines = (folder / "evaluations.csv").read_text().splitlines()
+    lines[3] = "3000,0,950.0,3.0,95.0"
+    (folder / "evaluations.csv").write_text("\n".join(lines) + "\n")
+    (cell,) = report.study([tmp_path]).cells.values()
+    assert cell.final.tolist() == [80] and cell.best.tolist() == [95]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "single"), [("utds", "pbrl"), ("cds", "cql"), ("cds-zero", "cql"), ("uds", "cql")]
+)
+def test_single_task_counterparts(tmp_path, algorithm, single, write_run, tree):
+    """CDS without sharing is CQL, UTDS without it PBRL; the algorithm's own run comes first."""
+    tree(shared=(OTHER, algorithm, (60,)), single=((), single, (50,)))
+    found = report.study([tmp_path])
+    (setting,) = (s for s in found.settings if s.source == "run")
+    assert found.single(setting, algorithm).algorithm == single
+    write_run(tmp_path / "own", MAIN, (), algorithm, (55,))
+    found = report.study([tmp_path])
+    assert found.single(setting, algorithm).algorithm == algorithm
+
+
+def test_pbrl_reads_its_own_data_whatever_is_shared(tmp_path, tree):
+    tree(run=(OTHER, "pbrl", (50,)))
+    assert [s.source for s in report.study([tmp_path]).settings] == ["own data"]
+
+
+def test_seeds_of_several_folders_join(tmp_path, write_run):
+    write_run(tmp_path / "zero", MAIN, OTHER, "utds", (60.0,))
+    folder = write_run(tmp_path / "one", MAIN, OTHER, "utds", (70.0,))
+    for name in ("evaluations.csv", "metrics.csv"):
+        rows = [line.split(",") for line in (folder / name).read_text().splitlines()]
+        text = "\n".join(",".join([r[0], "1", *r[2:]] if r[0] != "step" else r) for r in rows)
+        (folder / name).write_text(text + "\n")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"seeds": [1]}))
+    (cell,) = report.study([tmp_path]).cells.values()
+    assert list(cell.seeds) == [0, 1] and cell.final.tolist() == [60, 70]
+    assert [c.split("--first-seed ")[1][0] for c in cell.commands] == ["1", "0"]  # folders in the order of their names
+
+
+def test_missing_cells_and_seeds_are_named(tmp_path, tree):
+    tree(a=((), "utds", (40, 50)), b=(OTHER, "utds", (70,)), c=(("walker-flip/replay",), "cql", (10, 20)))
+    assert set(report.study([tmp_path]).missing) == {
+        "utds on walker-walk/medium + flip",
+        "cql on walker-walk/medium + run",
+        "cql on walker-walk/medium, nothing shared",
+        "utds on walker-walk/medium + run: seed 1",
+    }
+
+
+def test_aggregates_compare_the_same_settings(benchmark_tree, tmp_path, write_run):
+    found = report.study([benchmark_tree])
+    together = findings.aggregates(found, "final", findings.EVERYTHING)
+    assert len(together.settings) == 12 and all(setting.pairs for setting in together.settings)
+    shared = [row for row in together.rows if not row.alone]
+    assert [row.algorithm for row in shared] == ["utds", "cql", "cds", "cds-zero"]
+    for row in shared:
+        runs = np.array([found.cells[s, row.algorithm].final for s in together.settings])
+        assert row.statistics["mean"].value == pytest.approx(runs.mean())
+        assert row.statistics["median"].value == pytest.approx(np.median(runs.mean(axis=1)))
+        assert row.statistics["optimality gap"].value == pytest.approx(100 - np.minimum(runs, 100).mean())
+    write_run(tmp_path / "bc", "walker-stand/medium", OTHER, "bc", (1.0,))
+    together = findings.aggregates(report.study([benchmark_tree, tmp_path]), "final", findings.EVERYTHING)
+    assert together.left_out == ("bc",) and len(together.settings) == 12
+
+
+def test_all_sources_at_once_have_a_column(benchmark_tree):
+    sources = {s.source for s in report.study([benchmark_tree]).settings}
+    assert sources == {"own data", "stand", "walk", "run", "flip", ALL}
+
+
+def test_ablation_of_beta(benchmark_tree):
+    found = report.study([benchmark_tree])
+    (ablation,) = findings.ablations(found)
+    assert ablation.field == BETA[0] and ablation.values == (0.5, 1.0, 3.0, 5.0)
+    ((setting, line),) = ablation.lines.items()
+    assert str(setting) == "walker-walk/medium + run"
+    assert [line[i].final.mean() for i in (0, 2, 3)] == [42, 72, 67]
+    assert "utds · beta_ood=3.0" not in found.algorithms  # compared among themselves alone
+
+
+def test_unlike_runs_never_share_a_cell(tmp_path, write_run):
+    for seed, batch in enumerate((256, 256, 512)):
+        write_run(tmp_path / str(seed), MAIN, ("walker-run/replay", "walker-flip/replay")[: 1 + seed % 2], batch=batch)
+    assert set(report.study([tmp_path]).algorithms) == {"utds", "utds · batch=512"}
+
+
+def test_other_steps_versions_and_data_are_named(tmp_path, write_run, tree):
+    tree(a=((), "utds", (40,)), b=(OTHER, "utds", (70,)))
+    write_run(tmp_path / "long", MAIN, OTHER, "cql", (99.0,), steps=20_000)
+    write_run(tmp_path / "old", MAIN, OTHER, "cds", (9.0,), version="0.0.9")
+    folder = write_run(tmp_path / "other", MAIN, OTHER, "bc", (9.0,))
+    config = json.loads((folder / "config.json").read_text())
+    config["sources"][1]["digest"] = "another"
+    (folder / "config.json").write_text(json.dumps(config))
+    found = report.study([tmp_path])
+    assert found.warnings == [
+        "the runs were made by different versions of utds: 0.0.9 (1 runs), 0.1.0 (4 runs)",
+        "walker-run/replay stands for 2 different datasets in these runs",
+        "cql · 20,000 steps: 1 runs of another number of steps are listed but not compared",
+    ]
+    assert "cql · 20,000 steps" not in found.algorithms
+    assert any(label == "cql · 20,000 steps" for _, label in found.cells)
+
+
+def _truncate(path):
+    path.write_text(path.read_text()[:-9])
+
+
+@pytest.mark.parametrize(
+    ("harm", "says"),
+    [
+        (lambda run: (run / "config.json").unlink(), "half-written: it has no config.json"),
+        (lambda run: _truncate(run / "config.json"), "no valid JSON"),
+        (lambda run: (run / "config.json").write_text("[]"), "corrupted"),
+        (lambda run: (run / "config.json").write_text('{"steps": 1}'), "unfinished"),
+        (lambda run: (run / "result.json").unlink(), "unfinished"),
+        (lambda run: (run / "provenance.json").unlink(), "provenance.json"),
+        (lambda run: (run / "evaluations.csv").unlink(), "no evaluation of seed 0 at its last step 10000"),
+        (lambda run: _truncate(run / "evaluations.csv"), "half-written: a row has another length"),
+        (lambda run: (run / "evaluations.csv").write_bytes(b"\x00\xff\xfe"), "no evaluation of seed 0"),
+        (lambda run: (run / "evaluations.csv").write_text("step,seed,return\nx,0,1\n"), "corrupted"),
+        (lambda run: (run / "evaluations.csv").write_text("step,seed,return\n10000,0,nan\n"), "no number"),
+    ],
+)
+def test_broken_runs_are_named_and_left_out(tmp_path, harm, says, write_run):
+    write_run(tmp_path / "good", MAIN, OTHER, "utds", (70.0,))
+    harm(write_run(tmp_path / "bad", MAIN, (), "utds", (50.0,)))
+    found = report.study([tmp_path])
+    (line,) = found.warnings
+    assert says in line and "bad" in line and "\n" not in line
+    assert len(found.cells) == 1
+
+
+def test_nothing_to_report_is_one_line(tmp_path, write_run):
+    with pytest.raises(DataError, match="no finished run below"):
+        report.study([tmp_path])
+    with pytest.raises(DataError, match="is no folder"):
+        report.study([tmp_path / "nowhere"])
+    (write_run(tmp_path / "bad", MAIN) / "result.json").unlink()
+    with pytest.raises(DataError, match=r"the first of 1 that can't be used: .*bad is unfinished"):
+        report.study([tmp_path])
+
+
+def test_one_seed_gives_no_interval_and_no_verdict(tmp_path, tree):
+    tree(a=((), "utds", (40,)), b=(OTHER, "utds", (70,)))
+    found = report.study([tmp_path])
+    gain = findings.gain(found, "utds")
+    assert gain.verdict == "unknown" and math.isnan(gain.gain.low)
+    assert "run more seeds" in words.sentence(found, gain)
+
+
+def test_tasks_without_reference_are_shown_as_returns(tmp_path, write_run, tree):
+    tree(a=((), "utds", (40, 41)))
+    write_run(tmp_path / "b", "robot-fly/mine", (), "utds", (7.0, 8.0), reference=False)
+    found = report.study([tmp_path])
+    assert found.measure == "return" and "robot-fly: no reference returns" in found.warnings[0]
+    assert sorted(run for cell in found.cells.values() for run in cell.final) == pytest.approx([70, 80, 400, 410])
+
+
+def test_costs(tmp_path, tree):
+    tree(a=((), "utds", (40, 41)))
+    (row,) = findings.costs(report.study([tmp_path]))
+    # 100 s for 10,000 steps of each of two seeds: 5,000 s for a million of one.
+    assert row == {
+        "algorithm": "utds",
+        "runs": 1,
+        "hours": pytest.approx(5000 / 3600),
+        "memory": 812.5,
+        "parameters": 420_000,
+    }
+
+
+def test_csv_and_markdown(benchmark_tree):
+    found = report.study([benchmark_tree])
+    rows = list(csv.DictReader(export.to_csv(found).splitlines()))
+    assert len(rows) == sum(len(cell.seeds) for cell in found.cells.values())
+    row = next(
+        r for r in rows if (r["task"], r["source"], r["algorithm"], r["seed"]) == ("walker-walk", "run", "cds", "1")
+    )
+    cell = next(c for (s, label), c in found.cells.items() if label == "cds" and str(s) == "walker-walk/medium + run")
+    assert float(row["final_score"]) == pytest.approx(cell.final[1])
+    text = export.to_markdown(found)
+    assert text.startswith("# Sharing helps") and "| walker-walk/medium | run | cds | 3 |" in text
+
+
+def test_commands_say_what_was_run(tmp_path, write_run):
+    from utds import algorithms
+    from utds.cli.train import _overrides
+
+    folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (50.0, 60.0), beta_ood=2.5, ood_floor=None)
+    (cell,) = report.study([tmp_path]).cells.values()
+    (line,) = cell.commands
+    words = line.split()
+    assert words[:5] == ["utds", "train", MAIN, "--share", OTHER[0]]
+    assert words[-8:] == "--seeds 2 --first-seed 0 --steps 10000 --eval-every 1000".split()
+    preset, given = words[words.index("--preset") + 1], words[words.index("--set") + 1 : words.index("--seeds")]
+    made = algorithms.make("utds", preset=preset, **_overrides(tuple(given)))
+    assert algorithms.to_config(made) == json.loads((folder / "config.json").read_text())["algorithm"]
+    (folder / "cell.json").write_text('{"command": "utds train by-the-matrix"}')
+    (cell,) = report.study([tmp_path]).cells.values()
+    assert cell.commands == ["utds train by-the-matrix"]
