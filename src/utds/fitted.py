@@ -22,12 +22,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds import progress
+from utds import progress, runs
 from utds.algorithms import base
 from utds.algorithms.networks import MLP, init_ensemble, q_values
 from utds.data.pool import Pool
 from utds.errors import TrainingError
 from utds.rollout import Act
+from utds.runs import Run
 
 BURST = 250  # gradient steps between looks at the progress bar
 BLOCK = 1 << 16  # observations handed to the policy at once
@@ -124,6 +125,23 @@ def ranked(policies: dict[str, Act], pool: Pool, seed: int = 0, **options: Any) 
     fqe = FQE(**options)
     found = [(name, fqe.evaluate(act, pool, seed, name)) for name, act in policies.items()]
     return sorted(found, key=lambda pair: -pair[1].mean)
+
+
+def evaluate_run(run: Run, pool: Pool, seed: int = 0, **options: Any) -> list[tuple[int, Estimate]]:
+    """Every seed's policy of a run, discounted as the run was unless the options say otherwise."""
+    fqe = FQE(**{"discount": getattr(run.algorithm, "discount", FQE.discount)} | options)
+    return [
+        (trained, fqe.evaluate(partial(runs.act, run.algorithm, run.policy(trained)), pool, seed, f"seed {trained}"))
+        for trained in run.seeds
+    ]
+
+
+def behaviour(pool: Pool, discount: float) -> float:
+    """The mean of Σ γᵗ r over the own episodes as they were recorded, cut where they end."""
+    starts = _bounds(pool, 0) - int(pool.ranges.start[0])
+    rewards = np.asarray(pool.take(jnp.arange(starts[-1])).rewards, np.float64)
+    time = np.arange(len(rewards)) - np.repeat(starts[:-1], np.diff(starts))
+    return float(np.sum(rewards * discount**time) / (len(starts) - 1))
 
 
 def _problem(fqe: FQE, act: Act, pool: Pool, seed: int) -> Problem:

@@ -85,8 +85,9 @@ def evaluate(
     seed: int = 10_000,
     env: str | None = None,
     video: Path | None = None,
+    offline: bool = False,
 ) -> None:
-    """Evaluate the policies of a run on its task, or on any Gymnasium environment.
+    """Evaluate the policies of a run on its task, on any Gymnasium environment, or from its data alone.
 
     Example: utds evaluate runs/walker-walk-utds --episodes 20 --video walk.mp4
 
@@ -96,18 +97,34 @@ def evaluate(
         seed: of the start states
         env: id of a Gymnasium environment to use in place of the task's simulator
         video: write one episode of the first seed's policy to this file (needs utds[video])
+        offline: estimate values by fitted Q evaluation on the run's data, without any environment: to rank policies by
     """
     import functools
 
     from utds import evaluation, runs
 
     found = runs.Run(run)
+    if offline:
+        if env is not None or video is not None:
+            raise ConfigError("--offline needs no environment: leave out --env and --video")
+        return _evaluate_offline(found)
     print(found.evaluate(episodes, seed, env))
     if video is not None:
         if env is not None:
             raise ConfigError("--video films the task's own simulator: leave out --env")
         act = functools.partial(runs.act, found.algorithm, found.policy())
         print(f"{video}: one episode, return {evaluation.video(act, found.config['task'], video, seed):.1f}")
+
+
+def _evaluate_offline(run: Any) -> None:
+    from utds import fitted
+
+    pool = run.pool()
+    for seed, estimate in fitted.evaluate_run(run, pool):
+        print(f"seed {seed}, {estimate}")
+    recorded = fitted.behaviour(pool, estimate.discount)
+    print(f"its own data's episodes are worth {recorded:.2f} from their start states, as recorded")
+    print("An estimate from data alone: it ranks policies on the same data; it doesn't tell their returns.")
 
 
 def export(
