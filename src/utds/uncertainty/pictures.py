@@ -12,7 +12,7 @@ from utds.uncertainty.measure import Comparison, Points
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-CELLS = 48  # of the map, in each direction
+CELLS = 40  # of the map, in each direction
 FEWEST = 3  # points that a cell needs to be shown
 GAMMA = r"uncertainty $\Gamma(s, a)$"
 LOOKS = (  # colour and dash of own data, each shared source, and the policies' actions
@@ -98,7 +98,7 @@ def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
                 label = f"{part}, mean {gamma.mean():.3g}"
                 side.hist(gamma, bins, weights=weights, histtype="step", color=colour, linestyle=dash, label=label)
             side.set(xscale="log", xlabel=GAMMA, title=judgement.label)
-            side.legend(loc="upper left")
+            side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
         axes[0].set_ylabel("state-actions (%)")
         return figures.write(figure, path)
 
@@ -141,8 +141,10 @@ def _pairs(points: Points) -> np.ndarray:
 
 
 def _edges(values: np.ndarray) -> np.ndarray:
-    """Edges of the cells: all but the outermost half per cent on either side."""
-    return np.linspace(*np.percentile(values, [0.5, 99.5]), CELLS + 1)
+    """Edges of the cells: where all but the outermost half per cent on either side lie, and a margin."""
+    low, high = np.percentile(values, [0.5, 99.5])
+    margin = (high - low) / 12
+    return np.linspace(low - margin, high + margin, CELLS + 1)
 
 
 def _cells(places: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:

@@ -1,0 +1,143 @@
+"""Γ of runs on stored data against NumPy, the plane against closed forms, and the figures as a user gets them."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import jax
+import numpy as np
+import pytest
+from matplotlib.collections import QuadMesh
+
+from utds import figures
+from utds.algorithms import BC, UTDS
+from utds.cli import main
+from utds.data.dataset import Dataset
+from utds.data.lake import Lake
+from utds.runs import Run
+from utds.training import train
+from utds.uncertainty import measure, pictures
+from utds.uncertainty.measure import Points
+
+SMALL = {"members": 3, "width": 8, "layers": 1, "batch": 16, "ood_actions": 1}
+OPTIONS = {"steps": 6, "log_every": 2, "eval_every": 6, "checkpoint_every": 6}
+
+
+def dataset(task, seed, centre) -> Dataset:
+    random = np.random.default_rng(seed)
+    states, actions = centre + random.normal(size=(60 + 3, 3)), random.uniform(-1, 1, (60, 2))
+    return Dataset.from_arrays(states, actions, random.uniform(size=60), lengths=np.full(3, 20), task=task)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Three stored datasets and runs on them: alone, shared (two seeds), and of behaviour cloning."""
+    jax.config.update("jax_disable_most_optimizations", True)
+    folder = tmp_path_factory.mktemp("uncertainty")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", str(folder / "data"))
+        data = [dataset(f"arm-{n}", i, 2.0 * i).save(f"arm-{n}/replay") for i, n in enumerate(("a", "b", "c"))]
+        lake = Lake(data)
+        pools = {"alone": lake.pool(data[0]), "shared": lake.pool(*data, rewards="zero")}
+        for name, pool in pools.items():
+            train(pool, UTDS(**SMALL), seeds=2 if name == "shared" else 1, out=folder / name, **OPTIONS)
+        train(pools["alone"], BC(width=8, layers=1, batch=16), out=folder / "bc", **OPTIONS)
+    yield folder
+    jax.config.update("jax_disable_most_optimizations", False)
+
+
+@pytest.fixture(autouse=True)
+def root(folder, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "data"))
+
+
+def numpy_q(policy, states, actions):
+    """Q_n(s, a) [E, B] in float64."""
+    x = np.concatenate([(states - policy.normal.mean) / policy.normal.std, actions], axis=1).astype(np.float64)
+    (first, last), members = policy.critic, range(3)
+    hidden = [np.maximum(x @ np.float64(first.weight[e]) + np.float64(first.bias[e]), 0) for e in members]
+    return np.stack([hidden[e] @ np.float64(last.weight[e, :, 0]) + float(last.bias[e, 0]) for e in members])
+
+
+def test_numbers_equal_numpy(folder):
+    run = Run(folder / "shared")
+    found = measure.compare(run, Run(folder / "alone"), sample=60)
+    assert [points.name for points in found.points] == ["arm-a/replay", "arm-b/replay", "arm-c/replay"]
+    data = [dataset(f"arm-{n}", i, 2.0 * i) for i, n in enumerate(("a", "b", "c"))]
+    for k, source in enumerate(data):
+        states, actions = source.observations[source.rows], source.actions
+        q = [numpy_q(run.policy(seed), states, actions) for seed in (0, 1)]
+        expected = np.mean([values.std(axis=0, ddof=1) for values in q], axis=0)
+        np.testing.assert_allclose(found.judgements[1].data[k], expected, atol=1e-5)
+        np.testing.assert_allclose(found.judgements[1].data_q[k], np.mean(q, axis=(0, 1)), atol=1e-5)
+        q = [numpy_q(run.policy(seed), states, run.act(states, seed)) for seed in (0, 1)]
+        expected = np.mean([values.std(axis=0, ddof=1) for values in q], axis=0)
+        np.testing.assert_allclose(found.judgements[1].policy[k], expected, atol=1e-5)
+    rows = {(row["run"], row["part"]): row["gamma"] for row in found.rows()}
+    assert len(rows) == 6
+    ratio = rows["own data alone", "shared data"] / rows["with sharing", "shared data"]
+    assert found.shrinkage == pytest.approx(ratio)
+    assert rows["with sharing", "shared data"] == pytest.approx(found.judgements[1].data[1:].mean())
+
+
+def test_the_plane_of_two_correlated_features():
+    """Of two standardised features with correlation ρ, the first component is their sum and explains (1 + ρ)/2."""
+    random = np.random.default_rng(0)
+    common, own = random.normal(size=(2, 20_000, 1))
+    states, actions = 5 + 3 * common, 0.1 * (0.6 * common + 0.8 * own)
+    half = [Points("a", states[:9000], actions[:9000]), Points("b", states[9000:], actions[9000:])]
+    projection = pictures.project(half)
+    np.testing.assert_allclose(projection.explained, [0.8, 0.2], atol=0.01)
+    np.testing.assert_allclose(projection.axes[:, 0], [0.5**0.5, 0.5**0.5], atol=1e-6)
+    whole = projection(Points("all", states, actions))
+    np.testing.assert_allclose(np.cov(whole.T), np.diag([1.6, 0.4]), atol=0.03)
+
+
+def test_a_cell_is_the_mean_of_its_points(monkeypatch):
+    edges = [np.array([0.0, 1, 2]), np.array([0.0, 1, 2])]
+    places = np.array([[0.5, 0.5], [0.4, 0.2], [0.1, 0.9], [1.5, 0.5], [1.5, 1.5], [1.6, 1.5], [1.7, 1.5], [5, 5]])
+    gamma = np.array([1.0, 2, 6, 9, 4, 5, 6, 100])
+    cells = pictures._cells(places, gamma, edges)
+    np.testing.assert_array_equal(cells, [[3, np.nan], [np.nan, 5]])  # one point alone is too few
+
+
+def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(figures, "write", lambda figure, path: drawn.setdefault(path.name, figure) and (path, path))
+    monkeypatch.setattr(pictures, "FEWEST", 1)
+    list(pictures.draw(measure.compare(Run(folder / "shared"), Run(folder / "alone")), tmp_path))
+    meshes = [c for axes in drawn["map"].axes[:2] for c in axes.collections if isinstance(c, QuadMesh)]
+    assert len(meshes) == 2 and meshes[0].norm is meshes[1].norm
+    alone, shared = drawn["training"].axes
+    rows = Run(folder / "shared").metrics
+    lines = {(line.get_label(), tuple(line.get_ydata())) for line in shared.lines}
+    for column, label in (("uncertainty_own", "arm-a/replay"), ("uncertainty_shared_2", "arm-c/replay")):
+        assert (label, tuple(row[column] for row in rows if row["seed"] == 0)) in lines
+    assert len(alone.lines) == 1 and len(shared.lines) == 6  # sources × seeds
+
+
+def test_as_a_user_types_it(folder, tmp_path, capsys):
+    main(["uncertainty", str(folder / "shared"), "--against", str(folder / "alone"), "--out", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert "times smaller with sharing than own data alone" in said and "policy actions" in said
+    for name in ("map", "histogram", "training"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+        text = "".join(ElementTree.parse(tmp_path / f"{name}.svg").getroot().itertext())
+        assert "with sharing" in text and "own data alone" in text, name
+    main(["uncertainty", str(folder / "alone"), "--out", str(tmp_path), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["shrinkage"] is None and [row["part"] for row in found["means"]] == ["own data", "policy actions"]
+
+
+def test_wrong_input_is_one_line(folder, tmp_path, capsys, monkeypatch):
+    def error(*args):
+        with pytest.raises(SystemExit, match="2"):
+            main(["uncertainty", *map(str, args), "--out", str(tmp_path)])
+        lines = capsys.readouterr().err.strip().splitlines()
+        assert len(lines) == 1, lines
+        return lines[0]
+
+    assert "no ensemble of critics" in error(folder / "bc")
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "elsewhere"))
+    assert "there is no dataset arm-a/replay" in error(folder / "alone")
+    dataset("arm-a", 9, 0.0).save("arm-a/replay")
+    assert "arm-a/replay is not the data that" in error(folder / "alone")
