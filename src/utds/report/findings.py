@@ -154,6 +154,8 @@ def _row(label: str, alone: bool, scores: Scores, taus: Array, measure: str) -> 
         for f in (aggregate.profile, aggregate.mean_profile)
     )
     each = {name: Interval(*(float(x[i]) for x in found)) for i, name in enumerate(statistics)}
+    if gap := each.get("optimality gap"):
+        each["optimality gap"] = gap._replace(low=np.maximum(gap.low, 0.0).item())  # NaN stays NaN
     return Row(label, alone, scores.counts.size, each, *profiles)
 
 

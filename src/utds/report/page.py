@@ -48,7 +48,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     """The page as text; `advance` is called `work(study)` times."""
     parts = _statistics(study, advance)
     content = parts | {
-        "maps": [found for domain in study.domains for found in _maps(study, domain)],
+        "maps": [(domain, maps) for domain in study.domains if (maps := list(_maps(study, domain)))],
         "bars": _by_task(_bars(study)),
         "curves": _by_task(_curves(study)),
         **_uncertainty(study),

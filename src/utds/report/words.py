@@ -17,7 +17,8 @@ TITLES = {
 def title(gain: Gain | None) -> str:
     if gain is None:
         return "Nothing to compare sharing with"
-    return f"{TITLES[gain.verdict]}: {signed(gain.gain.value)} points on average"
+    when = "so far" if gain.verdict == "unknown" else "on average"
+    return f"{TITLES[gain.verdict]}: {signed(gain.gain.value)} points {when}"
 
 
 def sentence(study: Study, gain: Gain | None) -> str:
