@@ -35,7 +35,8 @@ p, table {{ max-width: 52rem }}
 .figures {{ display: flex; flex-wrap: wrap; gap: 1rem 2rem }}
 figure {{ margin: 0; flex: 0 1 22rem; min-width: 0 }}
 svg {{ width: 100%; height: auto }}
-table {{ border-collapse: collapse; font-size: 0.9rem }}
+sub, sup {{ line-height: 0 }}
+table {{ border-collapse: collapse; font-size: 0.9rem; margin-top: 1rem }}
 th, td {{ padding: 0.3rem 0.6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top }}
 th {{ font-weight: 600 }}
 .good {{ color: var(--good) }} .bad {{ color: var(--bad) }}
