@@ -48,6 +48,10 @@ class Features(Mapping[str, Array]):
         source, where = self._slices[name]
         return (self._physics if source == "physics" else self._sensors)[:, where]
 
+    def span(self, first: str, last: str, every: int = 1) -> Array:
+        """Readings from sensor `first` to sensor `last`, in the model's order; `every` third, say: one view."""
+        return self._sensors[:, self._slices[first][1].start : self._slices[last][1].stop : every]
+
     def __iter__(self):
         return iter(self._slices)
 

@@ -38,37 +38,39 @@ def observe(f: Features) -> Array:
     """Egocentric 44 (16 hinges, their velocities, 12 activations), torso velocity 3, upright 1, IMU 6, toes 24."""
     hinges = [f["qpos"][:, 7:], f["qvel"][:, 6:], f["act"]]  # all but the free joint of the torso
     torso = [f["velocimeter"], f["torso_z"][:, 2:], f["imu_accel"], f["imu_gyro"]]
-    toes = np.concatenate([f[f"{kind}_toe_{toe}"] for kind in ("force", "torque") for toe in TOES], axis=1)
-    return np.concatenate([*hinges, *torso, np.arcsinh(toes)], axis=1)
+    toes = [np.arcsinh(f.span(f"{kind}_toe_{TOES[0]}", f"{kind}_toe_{TOES[-1]}")) for kind in ("force", "torque")]
+    return np.concatenate([*hinges, *torso, *toes], axis=1)
 
 
 def upright(f: Features) -> Array:
     return tol(f["torso_z"][:, 2], low=1, high=np.inf, margin=2, value_at_margin=0, sigmoid="linear")
 
 
-def at_least(x: Array, bound: float) -> Array:
-    return tol(x, bound, np.inf, margin=bound, value_at_margin=0.5, sigmoid="linear")
+#                 jump roll-fast walk run
+LEAST = np.array([1.0, 5.0, 0.5, 5.0])  # m, then m/s: height, speed in any direction, forward speed twice
 
 
-def move(f: Features, _: Array, speed: float) -> Array:
-    return f.once(upright) * at_least(f["velocimeter"][:, 0], speed)
+def rewards(f: Features) -> Array:
+    """Of all four tasks, [n, 4]: upright, and high or fast enough."""
+    velocity = f["velocimeter"]
+    quantity = np.empty((len(velocity), 4))
+    quantity[:, 0] = f["center_of_mass"][:, 2]
+    quantity[:, 1] = np.sqrt(np.add.reduce(velocity * velocity, axis=1))
+    quantity[:, 2:] = velocity[:, :1]
+    return upright(f)[:, None] * tol(quantity, LEAST, np.inf, LEAST, value_at_margin=0.5, sigmoid="linear")
 
 
-def jump(f: Features, _: Array) -> Array:
-    return f.once(upright) * at_least(f["center_of_mass"][:, 2], 1)
-
-
-def roll_fast(f: Features, _: Array) -> Array:
-    return f.once(upright) * at_least(np.linalg.norm(f["velocimeter"], axis=1), 5)
+def reward(f: Features, _: Array, column: int) -> Array:
+    return f.once(rewards)[:, column]
 
 
 DOMAIN = Domain(
     name="quadruped",
     tasks=(
-        Task("jump", jump, reference=888, random=199),
-        Task("roll-fast", roll_fast, random=149),
-        Task("walk", functools.partial(move, speed=0.5), reference=866, random=132),
-        Task("run", functools.partial(move, speed=5), reference=888, random=133),
+        Task("jump", functools.partial(reward, column=0), reference=888, random=199),
+        Task("roll-fast", functools.partial(reward, column=1), random=149),
+        Task("walk", functools.partial(reward, column=2), reference=866, random=132),
+        Task("run", functools.partial(reward, column=3), reference=888, random=133),
     ),
     steps=1000,
     control_timestep=0.02,
