@@ -14,7 +14,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from utds.benchmark.engines import Slot
-from utds.benchmark.work import Job, Worker, environment
+from utds.benchmark.work import Job, Worker, attempt, environment
 
 SAVING = 120.0  # seconds that a worker is given to write its checkpoint when all is stopped
 
@@ -108,19 +107,9 @@ def _serve(pipe: Connection, threads: int, log: Path) -> None:
         worker = Worker(threads)
         try:
             while True:
-                pipe.send(_attempt(worker, pipe.recv()))
+                pipe.send(attempt(worker, pipe.recv()))
         except (EOFError, BrokenPipeError, KeyboardInterrupt):
             return
-
-
-def _attempt(worker: Worker, job: Job) -> str | None:
-    """Run a job; what went wrong in one line, the rest in the log."""
-    try:
-        worker.run(job)
-    except Exception as error:
-        traceback.print_exc()
-        return f"{type(error).__name__}: {error}".splitlines()[0]
-    return None
 
 
 def _end_with_parent() -> None:

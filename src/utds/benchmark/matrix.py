@@ -110,9 +110,7 @@ def load(name: str) -> Matrix:
     path = Path(name)
     if path.suffix != ".toml":
         if name not in shipped():
-            raise ConfigError(
-                f"no matrix called {name!r} ships{hint(name, shipped())}; or give the path of a .toml file"
-            )
+            raise ConfigError(f"{name!r} is neither a .toml file nor a matrix that ships{hint(name, shipped())}")
         path = FOLDER / f"{name}.toml"
     with files.explained(f"read {path}"):
         text = path.read_text(encoding="utf-8", errors="replace")

@@ -15,7 +15,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -113,7 +113,7 @@ class Place:
 
 def locate(cells: Sequence[Cell], out: Path) -> list[Place]:
     """The places of cells whose data is all there."""
-    digests = {name: store.load(name).digest for name in dict.fromkeys(n for cell in cells for n in cell.datasets)}
+    digests = {name: store.load(name).digest for name in datasets(cells)}
     places = []
     for cell in cells:
         fingerprint = cell.fingerprint(digests)
@@ -121,10 +121,15 @@ def locate(cells: Sequence[Cell], out: Path) -> list[Place]:
     return places
 
 
-def missing(cells: Sequence[Cell]) -> list[str]:
-    """Ids of datasets that aren't stored."""
+def datasets(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Ids of all data of the cells."""
+    return tuple(dict.fromkeys(name for cell in cells for name in cell.datasets))
+
+
+def missing(names: Iterable[str]) -> list[str]:
+    """Those of the datasets that aren't stored."""
     absent = []
-    for name in dict.fromkeys(name for cell in cells for name in cell.datasets):
+    for name in names:
         try:
             ids.find(name)
         except DataError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from utds import progress
 from utds.benchmark.cells import Cell
-from utds.benchmark.places import missing
+from utds.benchmark.places import datasets, missing
 from utds.collection import kinds, ladder
 from utds.errors import DataError
 
@@ -13,7 +13,7 @@ NAMED = 4  # missing datasets named in a message
 
 def require(cells: Sequence[Cell]) -> None:
     """Say in one line what is missing and how to make it."""
-    absent = missing(cells)
+    absent = missing(datasets(cells))
     if absent:
         raise DataError(
             f"{complaint(absent)}; make them with `--generate 100` (episodes of the policies that ship), "
@@ -28,7 +28,7 @@ def complaint(absent: Sequence[str]) -> str:
 
 def generate(cells: Sequence[Cell], episodes: int, seed: int = 0) -> None:
     """Make the missing datasets by rolling out the policies that ship, `episodes` of each."""
-    absent = missing(cells)
+    absent = missing(datasets(cells))
     ladders = {task: ladder.load(task) for task in dict.fromkeys(map(_task, absent))}
     with progress.bar("generating", len(absent), "datasets") as advance:
         for name in absent:

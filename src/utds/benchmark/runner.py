@@ -17,7 +17,12 @@ from utds.benchmark.work import Job
 
 
 def run(
-    name: str, cells: Sequence[Cell], out: Path, start: Callable[[], Engine], together: int = 1, retry: bool = False
+    name: str,
+    cells: Sequence[Cell],
+    out: Path,
+    start: Callable[[Sequence[Job]], Engine],
+    together: int = 1,
+    retry: bool = False,
 ) -> int:
     """Run what isn't done. Cells that have failed before stay failed unless `retry`. Returns how many have failed."""
     found, console = places.locate(cells, out), Console(stderr=True)
@@ -30,8 +35,9 @@ def run(
     board.look()
     todo = [place for place in found if board.states[place] not in ("done", "failed")]
     if todo:
+        work = jobs(todo, cells, together)
         with _shown(board, console) as show:
-            execute(jobs(todo, cells, together), start(), show)
+            execute(work, start(work), show)
     board.look()
     console.print(board.headline(), highlight=False)
     for place in board.which("failed"):
@@ -47,8 +53,7 @@ def jobs(todo: Sequence[Place], cells: Sequence[Cell], together: int = 1) -> lis
     found = []
     for group in programs.values():
         here = [cell for cell in cells if cell.domain == group[0].cell.domain]
-        lake = tuple(dict.fromkeys(name for cell in here for name in cell.datasets))
-        tasks = tuple(dict.fromkeys(cell.task for cell in here))
+        lake, tasks = places.datasets(here), tuple(dict.fromkeys(cell.task for cell in here))
         found += [Job(tuple(group[i : i + together]), lake, tasks) for i in range(0, len(group), together)]
     return found
 

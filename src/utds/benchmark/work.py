@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,6 +91,16 @@ class Worker:
         if place.cell.fingerprint({data.name: data.digest for data in self.lake.datasets}) != place.fingerprint:
             raise DataError(f"the data of {place.cell.name} changed since the matrix was planned; run it again")
         return self.lake.pool(main, *others, rewards=place.cell.rewards)  # type: ignore[arg-type]
+
+
+def attempt(worker: Worker, job: Job) -> str | None:
+    """Run a job; what went wrong in one line, all of it on stderr."""
+    try:
+        worker.run(job)
+    except Exception as error:
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}".splitlines()[0]
+    return None
 
 
 def alone(trainer: Trainer) -> Iterator[together.End]:

@@ -1,12 +1,16 @@
 """`utds benchmark plan | run | status`: many settings, algorithms and seeds, on one machine or on a cluster."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from utds.errors import ConfigError
+
 if TYPE_CHECKING:
     from utds.benchmark.engines import Engine
+    from utds.benchmark.work import Job
 
 Matrix = Annotated[str, tyro.conf.arg(metavar="MATRIX")]
 
@@ -31,7 +35,7 @@ def plan(
     from utds.benchmark import board, prepare
     from utds.benchmark import measure as measured
     from utds.benchmark.matrix import load, shipped
-    from utds.benchmark.places import missing
+    from utds.benchmark.places import datasets, missing
 
     console = Console()
     if not matrix:
@@ -40,7 +44,7 @@ def plan(
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     console.print(board.plan(matrices))
-    if absent := missing(cells):
+    if absent := missing(datasets(cells)):
         console.print(prepare.complaint(absent), highlight=False, soft_wrap=True)
     if measure:
         workers, threads = _shares(workers)
@@ -83,6 +87,8 @@ def run(
     from utds.benchmark.matrix import load
     from utds.benchmark.runner import run as execute
 
+    if together < 1:
+        raise ConfigError(f"together={together} must be at least 1")
     found = load(matrix)
     cells = list(found.cells())
     if generate is not None:
@@ -90,11 +96,15 @@ def run(
     prepare.require(cells)
     folder = out or Path("runs") / found.name
 
-    def start() -> "Engine":
+    def start(jobs: Sequence["Job"]) -> "Engine":
+        if engine == "ray":
+            from utds.benchmark.cluster import Cluster
+
+            return Cluster(jobs, folder, address, workers, cpus, gpus, ship)
         from utds.benchmark.local import Local
 
         count, threads = _shares(workers)
-        return Local(count, threads, folder)
+        return Local(min(count, len(jobs)), threads, folder)
 
     if execute(found.name, cells, folder, start, together, retry):
         raise SystemExit(1)
@@ -122,8 +132,6 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> No
 def _shares(workers: int | None) -> tuple[int, int]:
     """Workers, and the threads of each."""
     import os
-
-    from utds.errors import ConfigError
 
     cores = os.cpu_count() or 1
     workers = cores if workers is None else workers
