@@ -34,16 +34,13 @@ def main() -> None:
     works = {
         "loop": lambda: _looped(scores, rng),
         "all four": lambda: aggregate.bootstrap(_all_four, ours, resamples=RESAMPLES),
-        "iqm": lambda: aggregate.bootstrap(aggregate.iqm, ours, resamples=RESAMPLES),
     }
     seconds = fastest(works, repeats=3)
     loop = seconds.pop("loop") * RESAMPLES / LOOPED
+    ours_took = seconds["all four"]
     table(
-        f"{RESAMPLES:,} resamples of 180 settings × 3 runs",
-        [
-            {"statistics": name, "s": s, "at most": 5.0, "loop, s": loop, "times faster": loop / s}
-            for name, s in seconds.items()
-        ],
+        f"{RESAMPLES:,} resamples of 180 settings × 3 runs: mean, median, IQM and optimality gap",
+        [{"s": ours_took, "at most, s": 5.0, "loop, s": loop, "times faster": loop / ours_took, "at least": 5.0}],
     )
 
 
