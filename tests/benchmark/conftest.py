@@ -4,8 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import pytest
 
 from utds import rollout
@@ -30,6 +32,15 @@ width = 8
 layers = 1
 batch = 16
 """
+
+
+@pytest.fixture(autouse=True)
+def quick_compilation(monkeypatch) -> Iterator[None]:
+    """Here and in processes that are started."""
+    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+    jax.config.update("jax_disable_most_optimizations", True)
+    yield
+    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture
@@ -57,7 +68,6 @@ def matrix(tiny, path) -> Matrix:
 @pytest.fixture
 def start(path, tmp_path, monkeypatch):
     """A function that starts `utds benchmark run` in a session of its own."""
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     started: list[subprocess.Popen] = []
 

@@ -148,7 +148,7 @@ def test_changed_data_is_new_work_and_the_old_is_set_aside(work, tiny, tmp_path)
     changed.save("tinymass-reach-top-left/random", overwrite=True)
     after, _ = work("matrix")
     assert after[0].fingerprint != found[0].fingerprint and after[0].state == "waiting"
-    assert places.set_aside(after, tmp_path / "matrix") == [tmp_path / "matrix" / "superseded" / found[0].folder.name]
+    assert places.set_aside(after, tmp_path / "matrix") == [tmp_path / "matrix" / ".superseded" / found[0].folder.name]
     with pytest.raises(Exception, match="changed since the matrix was planned"):
         Worker(threads=1).run(jobs[0])
 

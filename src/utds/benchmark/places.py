@@ -138,12 +138,12 @@ def missing(names: Iterable[str]) -> list[str]:
 
 
 def set_aside(places: Sequence[Place], out: Path) -> list[Path]:
-    """Move cells of the same name whose configuration, data or version has changed since to `superseded`."""
+    """Move cells of the same name whose configuration, data or version has changed since to `.superseded`."""
     current, names = {place.folder.name for place in places}, {place.cell.name for place in places}
     moved = []
     for path in sorted((out / "cells").glob("*-*")):
         if path.name not in current and path.name.rpartition("-")[0] in names:
-            moved.append(out / "superseded" / path.name)
+            moved.append(out / ".superseded" / path.name)
             moved[-1].parent.mkdir(exist_ok=True)
             path.rename(moved[-1])
     return moved

@@ -20,6 +20,7 @@ class _Cell:
     trainer: Trainer
     lanes: tuple[Lane, ...]
     step: int
+    timed: int = 0  # steps since it was taken up
 
     @property
     def left(self) -> int:
@@ -48,7 +49,8 @@ def train(trainers: Sequence[Trainer]) -> Iterator[End]:
                     cell.trainer.save(cell.lanes, cell.step)
                 deliver(pending[0])
     for cell in cells:
-        cell.trainer.run.finish(cell.step, (time.monotonic() - begun) / len(trainers))  # its part of the time
+        seconds = (time.monotonic() - begun) / len(trainers)  # its part of the time
+        cell.trainer.run.finish(cell.step, seconds, cell.timed)
         yield cell.trainer, None
 
 
@@ -69,7 +71,8 @@ def _advance(group: Sequence[_Cell], size: int) -> dict[_Cell, TrainingError]:
     moved = iter(advance_together(trainers[0].algorithm, lanes, pools, keys, size))
     failed = {}
     for cell in group:
-        cell.lanes, cell.step = tuple(next(moved) for _ in cell.lanes), cell.step + size
+        cell.lanes = tuple(next(moved) for _ in cell.lanes)
+        cell.step, cell.timed = cell.step + size, cell.timed + size
         try:
             cell.trainer.guard(cell.lanes, cell.step)
         except TrainingError as error:
