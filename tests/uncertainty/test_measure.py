@@ -92,7 +92,7 @@ def test_the_plane_of_two_correlated_features():
     np.testing.assert_allclose(np.cov(whole.T), np.diag([1.6, 0.4]), atol=0.03)
 
 
-def test_a_cell_is_the_mean_of_its_points(monkeypatch):
+def test_a_cell_is_the_mean_of_its_points():
     edges = [np.array([0.0, 1, 2]), np.array([0.0, 1, 2])]
     places = np.array([[0.5, 0.5], [0.4, 0.2], [0.1, 0.9], [1.5, 0.5], [1.5, 1.5], [1.6, 1.5], [1.7, 1.5], [5, 5]])
     gamma = np.array([1.0, 2, 6, 9, 4, 5, 6, 100])
@@ -113,6 +113,7 @@ def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
     for column, label in (("uncertainty_own", "arm-a/replay"), ("uncertainty_shared_2", "arm-c/replay")):
         assert (label, tuple(row[column] for row in rows if row["seed"] == 0)) in lines
     assert len(alone.lines) == 1 and len(shared.lines) == 6  # sources × seeds
+    assert alone.get_ylim()[0] == 0 and alone.get_ylim()[1] > max(line.get_ydata().max() for line in shared.lines)
 
 
 def test_as_a_user_types_it(folder, tmp_path, capsys):

@@ -111,9 +111,10 @@ def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
             for (name, seeds), (colour, dash) in zip(curves.items(), LOOKS, strict=False):
                 for i, (steps, gamma) in enumerate(seeds):
                     side.plot(steps, gamma, color=colour, linestyle=dash, label=None if i else name)
-            side.set(xlabel="gradient steps", title=label, ylim=(0, None))
+            side.set(xlabel="gradient steps", title=label)
             side.legend()
         axes[0].set_ylabel(r"$\Gamma(s, a)$ of training batches")
+        axes[0].set_ylim(bottom=0)  # last: it ends the scaling to the data, of all panels
         return figures.write(figure, path)
 
 
