@@ -53,8 +53,8 @@ def test_vector_env_truncates_all_then_starts_anew():
     envs = gymnasium.make_vec("utds/PointmassReachTopLeft-v0", num_envs=2, vectorization_mode="vector_entry_point")
     first, _ = envs.reset(seed=1)
     actions = np.zeros((2, 2), np.float32)
-    truncated = [envs.step(actions)[3].all() for _ in range(200)]
-    assert truncated == [False] * 199 + [True]
+    truncated = [envs.step(actions)[3].all() for _ in range(150)]
+    assert truncated == [False] * 149 + [True]
     observations, rewards, _, after, _ = envs.step(actions)
     assert (rewards == 0).all() and not after.any()
     assert not np.array_equal(observations, first)  # other start states than the first episode's

@@ -126,9 +126,8 @@ def _paths(task: str, run: Run, episodes: int = 5) -> np.ndarray:
 
 def _furniture(axes: Axes, task: str) -> None:
     """The walls and the target."""
-    long, short = pointmass.WALL
-    for width, height in ((long, short), (short, long)):
-        axes.add_patch(Rectangle((-width, -height), 2 * width, 2 * height, color="0.25", zorder=3))
+    for left, right, bottom, top in pointmass.WALLS:
+        axes.add_patch(Rectangle((left, bottom), right - left, top - bottom, color="0.25", zorder=3))
     target = pointmass.TARGETS[task.removeprefix("pointmass-")]
     axes.add_patch(Circle(target, pointmass.RADIUS, fill=False, edgecolor="white", linewidth=2, zorder=4))
     axes.set(aspect="equal", xlabel="x (m)", ylabel="y (m)", xlim=(-0.3, 0.3), ylim=(-0.3, 0.3))
