@@ -15,6 +15,8 @@ from utds.benchmark.engines import Engine, execute
 from utds.benchmark.places import Place
 from utds.benchmark.work import Job
 
+EVERY = 2.0  # seconds between looks at the state of all cells
+
 
 def run(
     name: str,
@@ -58,7 +60,7 @@ def jobs(todo: Sequence[Place], cells: Sequence[Cell], together: int = 1) -> lis
     return found
 
 
-def watch(name: str, cells: Sequence[Cell], out: Path, once: bool = False, every: float = 1.0) -> None:
+def watch(name: str, cells: Sequence[Cell], out: Path, once: bool = False) -> None:
     """Show the state of a matrix, in a terminal again and again until all is done."""
     board, console = Board(name, places.locate(cells, out)), Console()
     board.look()
@@ -71,29 +73,28 @@ def watch(name: str, cells: Sequence[Cell], out: Path, once: bool = False, every
             live.update(board.render(), refresh=True)
             if board.count("done") + board.count("failed") == len(board.places):
                 return
-            time.sleep(every)
+            time.sleep(EVERY)
 
 
 @contextlib.contextmanager
 def _shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
-    """A function that shows the board anew: a live table in a terminal, else a line whenever a cell has ended."""
-    if console.is_terminal:
-        with Live(console=console, auto_refresh=False, transient=True) as live:
+    """A function that shows the board anew: a live table in a terminal, else a line whenever a cell has ended.
 
-            def refresh() -> None:
-                board.look()
-                live.update(board.render(), refresh=True)
+    It may be called at any time and looks every `EVERY` seconds: looking at hundreds of folders takes time from workers.
+    """
+    live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+    ended, looked = board.count("done") + board.count("failed"), time.monotonic()
 
-            yield refresh
-        return
-    ended = board.count("done") + board.count("failed")
-
-    def print_changes() -> None:
-        nonlocal ended
+    def show() -> None:
+        nonlocal ended, looked
+        if time.monotonic() - looked < EVERY:
+            return
         board.look()
-        now = board.count("done") + board.count("failed")
-        if now > ended:
-            ended = now
+        before, ended, looked = ended, board.count("done") + board.count("failed"), time.monotonic()
+        if live is not None:
+            live.update(board.render(), refresh=True)
+        elif ended > before:
             console.print(board.headline(), highlight=False, soft_wrap=True)
 
-    yield print_changes
+    with live or contextlib.nullcontext():
+        yield show
