@@ -80,7 +80,7 @@ def watch(name: str, cells: Sequence[Cell], out: Path, once: bool = False) -> No
 def _shown(board: Board, console: Console) -> Iterator[Callable[[], None]]:
     """A function that shows the board anew: a live table in a terminal, else a line whenever a cell has ended.
 
-    It may be called at any time and looks every `EVERY` seconds: looking at hundreds of folders takes time from workers.
+    It may be called at any time and looks every `EVERY` seconds: looking at hundreds of folders takes workers' time.
     """
     live = Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
     ended, looked = board.count("done") + board.count("failed"), time.monotonic()
