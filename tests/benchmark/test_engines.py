@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from utds.algorithms import TD3
 from utds.benchmark import engines, places, runner
 from utds.benchmark.engines import Slot, execute
 from utds.benchmark.work import Job, Worker
 from utds.cli import main
 from utds.runs import Run
 
+LEARNER = TD3(width=8, layers=1, batch=16)  # one of the matrix's two
 SCORES = ("evaluations.csv", "metrics.csv", "policy-0.safetensors", "policy-1.safetensors", "checkpoint.safetensors")
 
 
@@ -110,15 +112,15 @@ def work(stored, matrix, tmp_path):
 def test_cells_together_equal_cells_alone(work):
     """Up to rounding: stacked products may sum in another order."""
     worker = Worker(threads=1)
-    alone, jobs = work("alone")
-    for job in jobs:
+    alone, grouped = (
+        [job for job in work(name, together)[1] if job.program[1:] == (LEARNER, 1)]
+        for name, together in (("alone", 1), ("grouped", 2))
+    )
+    assert [len(job.places) for job in alone + grouped] == [1, 1, 2]
+    for job in alone + grouped:
         worker.run(job)
-    grouped, jobs = work("grouped", together=2)
-    assert [len(job.places) for job in jobs] == [2] * 4
-    for job in jobs:
-        worker.run(job)
-    for one, other in zip(alone, grouped, strict=True):
-        first, second = Run(one.folder), Run(other.folder)
+    for job, other in zip(alone, grouped[0].places, strict=True):
+        first, second = Run(job.places[0].folder), Run(other.folder)
         assert first.config == second.config and second.finished
         assert [row["step"] for row in first.metrics] == [row["step"] for row in second.metrics]
         observations = np.random.default_rng(0).normal(size=(9, 4))
