@@ -41,8 +41,8 @@ class FQE:
     layers: int = 2  # hidden layers, with layer norm
     batch: int = 256  # transitions a gradient step
     steps: int = 4_000  # gradient steps
-    rate: float = 1e-3  # Adam's learning rate
-    tau: float = 0.02  # share of the critics mixed into the target critics at each step
+    rate: float = 5e-4  # Adam's learning rate
+    tau: float = 0.1  # share of the critics mixed into the targets at each step; steps·tau should be 3/(1 − γ) or more
     discount: float = 0.99  # γ
 
     def __post_init__(self) -> None:
@@ -129,7 +129,8 @@ def ranked(policies: dict[str, Act], pool: Pool, seed: int = 0, **options: Any) 
 
 def evaluate_run(run: Run, pool: Pool, seed: int = 0, **options: Any) -> list[tuple[int, Estimate]]:
     """Every seed's policy of a run, discounted as the run was unless the options say otherwise."""
-    fqe = FQE(**{"discount": getattr(run.algorithm, "discount", FQE.discount)} | options)
+    options = {"discount": getattr(run.algorithm, "discount", FQE.discount)} | options
+    fqe = FQE(**options)
     return [
         (trained, fqe.evaluate(partial(runs.act, run.algorithm, run.policy(trained)), pool, seed, f"seed {trained}"))
         for trained in run.seeds
