@@ -1,5 +1,6 @@
 """`utds uncertainty`: what sharing changed about what the critics know."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,7 @@ def uncertainty(run: Place, /, out: Path, against: Path | None = None, seed: int
         print(f"figure: {path}", file=sys.stderr if json else sys.stdout)
 
 
-def _toy(out: Path, seed: int, json: bool) -> tuple[Path, ...]:
+def _toy(out: Path, seed: int, json: bool) -> Sequence[Path]:
     from utds.uncertainty import toy
 
     found = toy.run(seed)
@@ -53,7 +54,7 @@ def _toy(out: Path, seed: int, json: bool) -> tuple[Path, ...]:
     return toy.draw(found, out)
 
 
-def _run(run: Path, against: Path | None, out: Path, json: bool) -> list[Path]:
+def _run(run: Path, against: Path | None, out: Path, json: bool) -> Sequence[Path]:
     from utds.runs import Run
     from utds.uncertainty import measure, pictures
 

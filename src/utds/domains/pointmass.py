@@ -2,8 +2,8 @@
 
 y
 ^   TL        TR        arena ±0.3 m, walls 0.04 thick, targets at (±0.15, ±0.15); episodes start at the top left.
-|         |             Doors between 0.18 and 0.3 lead from the top left to the top right, on to the bottom right, on to
-| --------+----         the bottom left; there is none on the left.
+|         |             Doors between 0.18 and 0.3 lead from the top left to the top right, on to the bottom right, and
+| --------+----         from there to the bottom left; there is none on the left.
 |         |
     BL        BR   > x
 

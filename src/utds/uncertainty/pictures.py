@@ -96,7 +96,9 @@ def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
                 colour, dash = looks[part]
                 weights = np.full(len(gamma), 100 / len(gamma))
                 label = f"{part}, mean {gamma.mean():.3g}"
-                side.hist(gamma, bins, weights=weights, histtype="step", color=colour, linestyle=dash, label=label)
+                side.hist(
+                    gamma, list(bins), weights=weights, histtype="step", color=colour, linestyle=dash, label=label
+                )
             side.set(xscale="log", xlabel=GAMMA, title=judgement.label)
             side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
         axes[0].set_ylabel("state-actions (%)")
@@ -150,8 +152,8 @@ def _edges(values: np.ndarray) -> np.ndarray:
 
 def _cells(places: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """Mean Γ [CELLS, CELLS] of the points in each cell; NaN where there are too few."""
-    counts, _, _ = np.histogram2d(*places.T, bins=edges)
-    sums, _, _ = np.histogram2d(*places.T, bins=edges, weights=gamma)
+    counts, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=edges)
+    sums, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=edges, weights=gamma)
     return np.where(counts >= FEWEST, sums / np.maximum(counts, 1), np.nan)
 
 
@@ -160,7 +162,7 @@ def _outline(axes: "Axes", places: np.ndarray, edges: list[np.ndarray], look: tu
     from matplotlib.patheffects import withStroke
     from scipy.ndimage import gaussian_filter
 
-    density = gaussian_filter(np.histogram2d(*places.T, bins=edges)[0], 1.5)
+    density = gaussian_filter(np.histogram2d(places[:, 0], places[:, 1], bins=edges)[0], 1.5)
     falling = np.sort(density.ravel())[::-1]
     level = falling[np.searchsorted(np.cumsum(falling), 0.9 * falling.sum())]
     middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
