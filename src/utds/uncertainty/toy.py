@@ -101,8 +101,8 @@ def draw(toy: Toy, out: Path) -> tuple[Path, Path]:
         for side, (title, (gamma, known)) in zip(axes, sides.items(), strict=True):
             mesh = side.pcolormesh(toy.axis, toy.axis, gamma, norm=scale, cmap="viridis", rasterized=True)
             for cluster, colour, marker, label in clusters[:known]:
-                look = {"s": 7, "c": colour, "marker": marker, "linewidths": 0.3, "edgecolors": figures.INK}
-                side.scatter(cluster[:, 0], cluster[:, 1], label=label, **look)
+                x, y = cluster.T
+                side.scatter(x, y, s=7, c=colour, marker=marker, linewidths=0.3, edgecolors=figures.INK, label=label)
             side.set(title=title, xlabel="$x_1$", aspect="equal")
             side.grid(False)
         axes[0].set_ylabel("$x_2$")
