@@ -39,17 +39,19 @@ class Story:
     share_episodes: int  # of each
     steps: int  # gradient steps of each method
     fields: dict[str, Any] = field(default_factory=dict)  # of every algorithm, beside its cpu preset
+    pessimism: dict[str, Any] = field(default_factory=dict)  # of UTDS and PBRL, beside those
 
 
 STORIES = {
     "pointmass": Story(
-        main="pointmass-reach-bottom-right",
+        main="pointmass-reach-top-right",
         kind="medium-replay",
-        episodes=20,
-        share=("pointmass-reach-top-right", "pointmass-reach-bottom-left"),
-        share_episodes=40,
-        steps=4_000,
-        fields={"width": 64, "discount": 0.995},
+        episodes=8,
+        share=("pointmass-reach-bottom-right",),
+        share_episodes=150,
+        steps=8_000,
+        fields={"width": 64, "batch": 128, "discount": 0.98, "tau": 0.01, "actor_rate": 3e-4, "critic_rate": 1e-3},
+        pessimism={"beta_ood": 0.02, "beta_ood_end": 0.02, "ood_noise": 0.3},
     ),
     "walker": Story(
         main="walker-walk",
@@ -92,7 +94,8 @@ def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: i
     runs = []
     for _, name, shares in METHODS:
         pool = lake.pool(main, *(others if shares else ()))
-        algorithm = algorithms.make(name, preset="cpu", **story.fields)
+        fields = story.fields | (story.pessimism if name in ("pbrl", "utds") else {})
+        algorithm = algorithms.make(name, preset="cpu", **fields)
         every = max(1, story.steps // 8)
         runs.append(
             experiment.train(
