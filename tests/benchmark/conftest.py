@@ -33,6 +33,15 @@ layers = 1
 batch = 16
 """
 
+# Tests that run in the background ignore Ctrl-C, and so would what they start.
+LISTENING = """
+import signal, sys
+from utds.cli import main
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    main(sys.argv[1:])
+"""
+
 
 @pytest.fixture(autouse=True)
 def quick_compilation(monkeypatch) -> Iterator[None]:
@@ -72,9 +81,10 @@ def start(path, tmp_path, monkeypatch):
     started: list[subprocess.Popen] = []
 
     def start(out: Path, *more: str) -> subprocess.Popen:
-        command = [sys.executable, "-m", "utds", "benchmark", "run", str(path), "--out", str(out), *more]
+        command = [sys.executable, "-c", LISTENING, "benchmark", "run", str(path), "--out", str(out), *more]
         pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True))
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True)
+        started.append(process)
         return started[-1]
 
     yield start

@@ -19,7 +19,7 @@ from utds.errors import ConfigError, DataError
 from utds.rollout import Episodes
 
 pytestmark = pytest.mark.usefixtures("tiny")
-TASK = "tinymass-reach-top-right"
+TASK = "tinymass-reach-top-left"
 OPTIONS = {"copies": 4, "warmup": 160, "batch": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
 
 
@@ -108,7 +108,7 @@ def test_a_killed_collection_goes_on_and_loses_nothing(tmp_path):
     assert store.verify(f"{TASK}/replay").reward_error < 1e-6
 
 
-def test_rungs_are_the_first_to_reach_equal_steps_of_return():
+def test_rungs_come_nearest_to_equal_steps_of_return():
     assert ladder.choose([0, 10, 5, 80, 40, 100, 90]) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
     assert ladder.choose(list(range(0, 90, 10))) == list(range(9))
     assert ladder.medium_of((10.0, 40.0, 56.0, 100.0)) == 2
