@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import benchmark, collect, data, domains, quickstart, report, theory, train, uncertainty
+from utds.cli import advise, benchmark, collect, data, domains, quickstart, report, theory, train, uncertainty
 from utds.errors import Error
 from utds.version import __version__
 
@@ -29,6 +29,7 @@ def _app() -> SubcommandApp:
     stored.command(collect.generate)
     app.command(data.relabel)
     app.command(collect.collect)
+    app.command(advise.advise)
     app.command(train.train)
     app.command(train.evaluate)
     app.command(train.export)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
@@ -29,6 +29,7 @@ def train(
     episodes: int = 10,
     checkpoint_every: int | None = None,
     tensorboard: bool = False,
+    trust_dynamics: bool = False,
 ) -> None:
     """Train a policy for the main dataset's task, with the data of other tasks relabelled and shared.
 
@@ -50,6 +51,7 @@ def train(
         episodes: of an evaluation
         checkpoint_every: steps between checkpoints; by default as often as evaluations
         tensorboard: also write the metrics for TensorBoard
+        trust_dynamics: share data even if it seems to be recorded with other dynamics than the main data
     """
     from utds import algorithms, experiment
     from utds import tensorboard as board
@@ -60,7 +62,10 @@ def train(
     steps = steps or STEPS.get(preset, 1_000_000)
     eval_every = eval_every or max(1, steps // 10)
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
-    pool = lake.share(store.load(main), *map(store.load, share), rewards=rewards)
+    own, others = store.load(main), [store.load(name) for name in share]
+    pool = lake.share(own, *others, rewards=rewards)
+    if others and not trust_dynamics:
+        _check_dynamics(own, others)
     run = experiment.train(
         pool,
         algorithm,
@@ -147,6 +152,18 @@ def export(
     from utds import runs
 
     print(f"wrote {runs.Run(run).export(target, seed, ensemble)}")
+
+
+def _check_dynamics(main: Any, others: list[Any]) -> None:
+    """Data of a robot that moves otherwise teaches falsehoods: refuse it."""
+    from utds.advise import dynamics
+
+    for found in dynamics.checks(main, others):
+        if found.verdict == "different":
+            raise DataError(
+                f"{found.sentence(main.name)}; it seems to be recorded with other dynamics: leave it out, "
+                f"or share it all the same with --trust-dynamics"
+            )
 
 
 def _overrides(given: tuple[str, ...]) -> dict[str, Any]:

@@ -1,0 +1,173 @@
+"""Does the adviser's score predict what sharing brings? Holds it against runs trained for real.
+
+    utds benchmark run pointmass --generate 100
+    python docs/results/adviser.py runs/pointmass --out docs/results/adviser
+
+Reads every finished UTDS run of a tree of run directories. The gain of a setting (main dataset, source) is the mean
+return of its seeds minus that of the run on the main data alone; the score is what `utds advise` says about the same
+datasets, told by their digests. Writes a table, a CSV file and a scatter plot, and prints the rank correlation with a
+bootstrap interval over main datasets.
+"""
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tyro
+from scipy.stats import rankdata
+
+from utds import figures, files
+from utds.advise import advise
+from utds.data import store
+from utds.errors import ConfigError
+from utds.runs import Run
+
+RESAMPLES = 5000
+
+
+@dataclass(frozen=True)
+class Setting:
+    main: str  # id of the main dataset
+    source: str  # id of the shared dataset
+    alone: float  # mean return without sharing
+    gain: float  # mean return with sharing, minus that
+    error: float  # standard error of the gain over seeds
+    score: float  # the adviser's
+
+
+def final(run: Run, last: int) -> np.ndarray:
+    """Return [seeds] of each seed, a mean over the last evaluations."""
+    steps = sorted({row["step"] for row in run.evaluations})[-last:]
+    return np.array(
+        [
+            np.mean([row["return"] for row in run.evaluations if row["seed"] == seed and row["step"] in steps])
+            for seed in run.seeds
+        ]
+    )
+
+
+def collect(tree: Path, algorithm: str, last: int) -> dict[tuple[str, ...], np.ndarray]:
+    """Ids of the sources of each finished run, main first -> return of each seed."""
+    found: dict[tuple[str, ...], np.ndarray] = {}
+    for config in sorted(tree.rglob("config.json")):
+        if any(part.startswith(".") for part in config.relative_to(tree).parts):
+            continue  # superseded
+        run = Run(config.parent)
+        if run.finished and run.config["algorithm"]["name"] == algorithm:
+            for source in run.config["sources"]:
+                if store.load(source["id"]).digest != source["digest"]:
+                    raise ConfigError(f"{run.path} was trained on another version of {source['id']}; generate it again")
+            found[tuple(source["id"] for source in run.config["sources"])] = final(run, last)
+    return found
+
+
+def settings(tree: Path, algorithm: str, last: int) -> list[Setting]:
+    """Every main dataset with a run alone and at least one run with one source."""
+    runs = collect(tree, algorithm, last)
+    table = []
+    for (main,) in [ids for ids in runs if len(ids) == 1]:
+        sources = [ids[1] for ids in runs if len(ids) == 2 and ids[0] == main]
+        if not sources:
+            continue
+        advice = advise(store.load(main), [store.load(source) for source in sources])
+        scores = {candidate.name: candidate.score for candidate in advice.candidates}
+        alone = runs[main,]
+        for source in sources:
+            shared = runs[main, source]
+            error = np.sqrt(sum(np.var(r, ddof=1) / len(r) if len(r) > 1 else np.nan for r in (alone, shared)))
+            gain = shared.mean() - alone.mean()
+            table.append(Setting(main, source, alone.mean(), gain, float(error), scores[store.load(source).name]))
+    if not table:
+        raise ConfigError(f"{tree} holds no finished {algorithm} runs of one main dataset, alone and with a source")
+    return table
+
+
+def spearman(scores: np.ndarray, gains: np.ndarray) -> float:
+    return float(np.corrcoef(rankdata(scores), rankdata(gains))[0, 1])
+
+
+def interval(table: list[Setting], seed: int = 0) -> tuple[float, float]:
+    """95 % of the correlation when main datasets, with all their sources, are drawn with replacement."""
+    random = np.random.default_rng(seed)
+    mains = sorted({row.main for row in table})
+    groups = {main: [row for row in table if row.main == main] for main in mains}
+    drawn = []
+    for _ in range(RESAMPLES):
+        rows = [row for main in random.choice(mains, len(mains)) for row in groups[main]]
+        scores, gains = np.array([r.score for r in rows]), np.array([r.gain for r in rows])
+        if np.ptp(scores) > 0 and np.ptp(gains) > 0:
+            drawn.append(spearman(scores, gains))
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def first_choices(table: list[Setting]) -> tuple[int, int, int]:
+    """Of how many main datasets the first choice is truly best, best or second-best, and how many there are."""
+    places = []
+    for main in sorted({row.main for row in table}):
+        rows = [row for row in table if row.main == main]
+        chosen = max(rows, key=lambda row: row.score)
+        places.append(sum(row.gain > chosen.gain for row in rows))
+    return sum(place == 0 for place in places), sum(place <= 1 for place in places), len(places)
+
+
+def scatter(table: list[Setting], path: Path) -> None:
+    """Gain against score; a colour and marker for each kind of main data."""
+    kinds = sorted({row.main.rsplit("/", 1)[-1] for row in table})
+    colours = (figures.BLUE, figures.VERMILLION, figures.GREEN, figures.ORANGE, figures.PURPLE, figures.SKY)
+    with figures.panel("predicted: fall of the bound", "gain in return over own data alone", 3.4) as (figure, axes):
+        axes.axhline(0, color=figures.INK, linewidth=0.6)
+        for kind, colour, marker in zip(kinds, colours, "osD^vP", strict=False):
+            rows = [row for row in table if row.main.rsplit("/", 1)[-1] == kind]
+            axes.errorbar(
+                [r.score for r in rows], [r.gain for r in rows], yerr=np.nan_to_num([r.error for r in rows]),
+                fmt=marker, color=colour, linewidth=0.8, label=kind,
+            )  # fmt: skip
+        figures.legend(figure, 3)
+        figures.write(figure, path)
+
+
+def summary(table: list[Setting]) -> str:
+    """The markdown page."""
+    scores, gains = np.array([row.score for row in table]), np.array([row.gain for row in table])
+    low, high = interval(table)
+    best, second, mains = first_choices(table)
+    lines = [
+        f"{len(table)} settings over {mains} main datasets. Spearman's rank correlation between score and gain: "
+        f"**{spearman(scores, gains):.2f}** (95 % interval {low:.2f} … {high:.2f}, bootstrap over main datasets). "
+        f"The first choice was truly the best source for {best} of {mains} main datasets, "
+        f"best or second-best for {second} ({second / mains:.0%}).",
+        "",
+        "| main data | shared | return alone | gain | ± | score |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in sorted(table, key=lambda row: (row.main, -row.score)):
+        error = "–" if np.isnan(row.error) else f"{row.error:.1f}"
+        lines.append(f"| {row.main} | {row.source} | {row.alone:.1f} | {row.gain:+.1f} | {error} | {row.score:.4f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main(tree: tyro.conf.Positional[Path], out: Path = Path("adviser"), algorithm: str = "utds", last: int = 1) -> None:
+    """Hold the adviser against a tree of runs.
+
+    Args:
+        tree: folder of run directories
+        out: files to write, without their endings: .md, .csv, .svg, .png
+        algorithm: whose runs count
+        last: evaluations of a run that are averaged
+    """
+    table = settings(tree, algorithm, last)
+    page = summary(table)
+    print(page)
+    with files.atomic(out.with_suffix(".md")) as part:
+        part.write_text(page, encoding="utf-8")
+    with files.atomic(out.with_suffix(".csv")) as part, open(part, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("main", "source", "alone", "gain", "standard_error", "score"))
+        writer.writerows(vars(row).values() for row in table)
+    scatter(table, out)
+
+
+if __name__ == "__main__":
+    tyro.cli(main)

@@ -1,0 +1,93 @@
+"""Which datasets to share with a task's own data, before anything is trained.
+
+value.py      what each dataset is worth under the main task's reward
+bound.py      how far sharing it shrinks the bound of Corollary 1, in the random features of features.py
+dynamics.py   whether it follows the main task's dynamics
+ranking.py    the advice, in numbers and words; figure.py draws it
+"""
+
+import time
+from collections.abc import Sequence
+
+from utds.advise import value
+from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
+from utds.advise.dynamics import Check, check, checks
+from utds.advise.ranking import Advice, Candidate, Option
+from utds.advise.transitions import check_same_robot
+from utds.data.dataset import Dataset
+from utds.data.relabel import Rewards
+from utds.errors import ConfigError
+
+__all__ = ["Advice", "Candidate", "Check", "Option", "advise", "check", "checks"]
+
+
+def advise(
+    main: Dataset,
+    candidates: Sequence[Dataset],
+    *,
+    rewards: Rewards = "known",
+    width: int = 1024,
+    reach: float = 0.5,
+    limit: int = 200_000,
+    seed: int = 0,
+) -> Advice:
+    """Rank `candidates` by what sharing them with `main` promises; nothing is trained but a model of the dynamics.
+
+    `rewards` labels the candidates as in `utds.share`. `width` random features with a length scale of `reach` median
+    distances span the space in which Γ_lcb is measured, over at most `limit` transitions a dataset.
+    """
+    if not candidates:
+        raise ConfigError("there is no candidate to advise on; name at least one dataset after --from")
+    for other in candidates:
+        check_same_robot(main, other)
+    started = time.perf_counter()
+    own = value.worth(main.returns)
+    returns = [value.returns_for(other, main, rewards) for other in candidates]
+    dynamics = checks(main, candidates, seed=seed)
+    allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
+
+    # Behaviour that the robot can't show is no example: good episodes come from data with the main task's dynamics.
+    known = [main, *(candidates[index] for index in allowed)]
+    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
+    ruler = Ruler([main, *candidates], width, seed, reach, limit)
+    before = ruler.bound(good).gamma
+    singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
+    several = combinations_of(ruler, good, [singles[index] for index in allowed])
+    counts = dict(zip(allowed, good.sources[1:], strict=True))
+    found = [
+        Candidate(
+            name=other.name,
+            worth=value.worth(returns[index], own.best),
+            dynamics=dynamics[index],
+            overlap=ruler.overlap(main, other),
+            good=counts.get(index, 0),
+            score=before - singles[index].gamma,
+        )
+        for index, other in enumerate(candidates)
+    ]
+    return Advice(
+        main=main.name,
+        task=main.metadata.task,
+        worth=own,
+        good_value=good.value,
+        good_own=good.sources[0],
+        good_episodes=sum(good.sources),
+        before=before,
+        candidates=tuple(sorted(found, key=lambda c: (c.dynamics.verdict == "different", -c.score))),
+        options=_options(candidates, before, [*(singles[index] for index in allowed), *several]),
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _options(candidates: Sequence[Dataset], before: float, bounds: Sequence[Bound]) -> tuple[Option, ...]:
+    """What can be shared, best first."""
+    options = [
+        Option(
+            names=tuple(candidates[index].name for index in bound.members),
+            after=bound.gamma,
+            score=before - bound.gamma,
+            shrinkage=1 - bound.gamma / before,
+        )
+        for bound in bounds
+    ]
+    return tuple(sorted(options, key=lambda option: -option.score))

@@ -1,0 +1,113 @@
+"""The advice: every candidate's worth, dynamics, coverage and bound, ranked, with a recommendation in words."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from utds.advise.dynamics import Check
+from utds.advise.value import Worth
+
+WORTHWHILE = 0.05  # least relative shrinkage of the bound for which sharing is recommended
+WORTH_ADDING = 0.1  # least relative growth of the score for which one more dataset is recommended
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is known about one dataset that might be shared."""
+
+    name: str
+    worth: Worth
+    dynamics: Check
+    overlap: float  # share of its state-actions that the main data covers already
+    good: int  # episodes of the good behaviour that come from it
+    score: float  # predicted gain: by how much E_π*[Γ_lcb] falls when it is shared alone
+
+
+@dataclass(frozen=True)
+class Option:
+    """Sharing one or more candidates."""
+
+    names: tuple[str, ...]
+    after: float  # E_π*[Γ_lcb] with them
+    score: float  # by how much it falls
+    shrinkage: float  # the same as a share of E_π*[Γ_lcb] of the main data alone
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to share with a task's own data."""
+
+    main: str
+    task: str
+    worth: Worth  # of the main data itself
+    good_value: float  # mean return of the good behaviour
+    good_own: int  # of its episodes that are the main data's own
+    good_episodes: int  # of it in all
+    before: float  # E_π*[Γ_lcb] of the main data alone
+    candidates: tuple[Candidate, ...]  # best first; those with other dynamics last
+    options: tuple[Option, ...]  # single candidates and combinations of those with the main task's dynamics, best first
+    seconds: float
+
+    @property
+    def choice(self) -> Option | None:
+        """The fewest datasets that bring nearly all that there is to gain; None: share nothing."""
+        worthwhile = [option for option in self.options if option.shrinkage >= WORTHWHILE]
+        chosen = None
+        for option in sorted(worthwhile, key=lambda option: (len(option.names), -option.score)):
+            if chosen is None or option.score > (1 + WORTH_ADDING) * chosen.score:
+                chosen = option
+        return chosen
+
+    @property
+    def recommendation(self) -> str:
+        """What to do and why, in a few sentences."""
+        return " ".join([_choose(self), *_refusals(self)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the single returns, as plain values."""
+        value = asdict(self)
+        for worth in (value["worth"], *(candidate["worth"] for candidate in value["candidates"])):
+            del worth["returns"]
+        chosen = self.choice
+        return value | {"choice": list(chosen.names) if chosen else [], "recommendation": self.recommendation}
+
+
+def _choose(advice: Advice) -> str:
+    chosen = advice.choice
+    if chosen is None:
+        if not advice.options:
+            return f"Share nothing with {advice.main}: no candidate has its dynamics."
+        best = advice.options[0]
+        return (
+            f"Share nothing with {advice.main}: it covers good behaviour itself, and the best choice, "
+            f"{_listed(best.names)}, would shrink the bound by {best.shrinkage:.0%} only."
+        )
+    found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
+    better = max(found, key=lambda candidate: candidate.worth.best)
+    text = (
+        f"Share {_listed(chosen.names)} with {advice.main}: the expected uncertainty under good behaviour falls "
+        f"from {advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
+    )
+    if better.worth.best > advice.worth.best:
+        text += (
+            f" The best episodes of {better.name} return {better.worth.best:.0f} under {advice.task}, "
+            f"the main data's own {advice.worth.best:.0f}."
+        )
+    else:
+        text += f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds coverage only."
+    return text
+
+
+def _refusals(advice: Advice) -> list[str]:
+    """A sentence on candidates that were refused, and one on those whose dynamics couldn't be compared."""
+    refused = [c.name for c in advice.candidates if c.dynamics.verdict == "different"]
+    unsure = [c.name for c in advice.candidates if c.dynamics.verdict == "unknown"]
+    sentences = []
+    if refused:
+        sentences.append(f"Don't share {_listed(refused)}: recorded with other dynamics.")
+    if unsure:
+        sentences.append(f"Whether {_listed(unsure)} has the same dynamics can't be told: it lies where no data is.")
+    return sentences
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
