@@ -1,20 +1,18 @@
 """The Ray engine on two nodes of this machine, one of which is killed in the middle."""
 
-import json
 import threading
 import time
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 ray = pytest.importorskip("ray", reason="the ray engine needs the extra: pip install 'utds[ray]'")
 
 from utds.benchmark import places, runner  # noqa: E402
-from utds.benchmark.cluster import Cluster, _room  # noqa: E402
+from utds.benchmark.cluster import TOKEN, Cluster, Remote, _room  # noqa: E402
 from utds.benchmark.work import Worker  # noqa: E402
-from utds.errors import ConfigError, DataError  # noqa: E402
+from utds.errors import ConfigError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own: sockets and subprocesses that it leaves to the end
 SCORES = ("evaluations.csv", "metrics.csv", "policy-0.safetensors", "policy-1.safetensors")
@@ -35,22 +33,18 @@ def cluster(tiny, tmp_path, monkeypatch):
     nodes.shutdown()
 
 
-def started(out: Path) -> set[int]:
-    """Processes that have begun a cell."""
-    lines = [json.loads(line) for path in out.glob("cells/*/events.jsonl") for line in path.read_text().splitlines()]
-    return {line["process"] for line in lines if line["event"] == "start"}
-
-
 def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path):
     nodes, workers = cluster
-    cells, out = list(replace(matrix, columns=("each",)).cells()), tmp_path / "ray"
+    cells, out = list(replace(matrix, columns=("each",), steps=1_000).cells()), tmp_path / "ray"
     found = places.locate(cells, tmp_path / "here")
     here = Worker(threads=1)
     for job in runner.jobs(found, cells):
         here.run(job)
+    with pytest.raises(ConfigError, match="no node of the cluster has 64 CPUs"):
+        Cluster(runner.jobs(found, cells), out, cpus=64)
 
     def lose_a_node() -> None:
-        while len(started(out)) < 2:  # both nodes are at work
+        while len(list(out.glob("cells/*/checkpoint.safetensors"))) < 2:  # until both nodes are at work
             time.sleep(0.01)
         nodes.remove_node(workers[0], allow_graceful=False)
 
@@ -67,17 +61,15 @@ def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path)
             assert (place.folder / name).read_bytes() == (out / "cells" / place.folder.name / name).read_bytes(), name
 
 
-def test_what_a_node_lacks_is_one_line(stored, matrix, cluster, tmp_path, monkeypatch):
-    cells, out = list(matrix.cells()), tmp_path / "ray"
-    jobs = runner.jobs(places.locate(cells, out), cells)
-    with pytest.raises(ConfigError, match="no node of the cluster has 64 CPUs"):
-        Cluster(jobs, out, cpus=64)
-    engine = Cluster(jobs[:1], out)
-    (out / "cluster-token").write_text("of another folder")
-    with pytest.raises(DataError, match=r"doesn't see .* share"):
-        while True:
-            list(engine.wait(1))
-    engine.close()
+def test_what_a_node_lacks_is_one_line(stored, tmp_path):
+    token, names = tmp_path / TOKEN, ["tinymass-reach-top-left/random"]
+    assert "share" in Remote(1, {}).greet(tmp_path, "abc", names)
+    token.write_text("of another folder")
+    assert f"doesn't see {tmp_path}" in Remote(1, {}).greet(tmp_path, "abc", names)
+    token.write_text("abc")
+    assert Remote(1, {}).greet(tmp_path, "abc", names) is None
+    assert "no dataset walker-walk/nope" in Remote(1, {}).greet(tmp_path, "abc", [*names, "walker-walk/nope"])
+    assert Remote(1, {"walker-walk/nope": "shipped"}).greet(tmp_path, "abc", ["walker-walk/nope"]) is None
 
 
 def test_room_for_workers():
