@@ -1,12 +1,14 @@
 """What every algorithm must do alike: repeat itself bit by bit, alone or beside other seeds, interrupted or not."""
 
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from utds import trees
 from utds.algorithms import ALGORITHMS
+from utds.algorithms.base import annealed
 from utds.runs import Run
 from utds.training import train
 
@@ -78,3 +80,14 @@ def test_vmapped_seeds_equal_single_seeds(name, tiny, problems, tmp_path):
         np.testing.assert_allclose(together.act(PROBE, seed), alone.act(PROBE, seed), atol=2e-4)
     for mine, theirs in zip(together.metrics, alone.metrics, strict=True):
         assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_annealed_rates_end_at_nothing(name, tiny, problems, tmp_path):
+    """Steps after the last annealed one change no policy, the steps before it do."""
+    algorithm = replace(tiny(name), anneal_steps=8)
+    for steps in (4, 8, 24):
+        train(problems["constant"], algorithm, steps=steps, evaluate=first_action, out=tmp_path / f"{steps}")
+    half, end, after = (Run(tmp_path / f"{steps}").act(PROBE) for steps in (4, 8, 24))
+    assert np.array_equal(end, after) and not np.array_equal(half, end)
+    assert annealed(0.4, np.array(2), 8) == pytest.approx(0.3) and annealed(0.4, np.array(2), None) == 0.4

@@ -132,10 +132,15 @@ def polyak(target: T, online: T, tau: float) -> T:
     return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)
 
 
-def descend(grads: T, params: T, moments: optax.OptState, rate: float) -> tuple[T, optax.OptState]:
+def descend(grads: T, params: T, moments: optax.OptState, rate: float | Array) -> tuple[T, optax.OptState]:
     """One step of Adam."""
     steps, moments = optax.adam(rate).update(grads, moments)
     return jax.tree.map(lambda p, step: p + step, params, steps), moments
+
+
+def annealed(rate: float, step: Array, over: int | None) -> float | Array:
+    """A learning rate at a step: as it is, or falling linearly to nothing over so many steps."""
+    return rate if over is None else rate * jnp.maximum(1 - step / over, 0)
 
 
 def start(params: Any, rate: float) -> optax.OptState:
@@ -181,6 +186,8 @@ def check(config: Any) -> None:
             raise ConfigError(f"{name}={value} must be at least 1")
         if name.endswith("_rate") and not value > 0:
             raise ConfigError(f"{name}={value} must be positive")
+        if name == "anneal_steps" and value is not None and value < 1:
+            raise ConfigError(f"anneal_steps={value} must be at least 1, or left out for constant rates")
         if name == "discount" and not 0 <= value < 1:
             raise ConfigError(f"discount={value} must lie in [0, 1)")
         if name == "tau" and not 0 < value <= 1:

@@ -34,6 +34,7 @@ class BC:
     normalise: bool = True  # scale observations by the data's mean and standard deviation
     batch: int = 256  # transitions a gradient step
     actor_rate: float = 3e-4  # Adam's learning rate
+    anneal_steps: int | None = None  # steps over which the learning rates fall linearly to nothing; none: constant
 
     def __post_init__(self) -> None:
         base.check(self)
@@ -56,7 +57,8 @@ class BC:
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """One step of regression; nothing here is random."""
         loss, grads = jax.value_and_grad(self.actor_loss)(state.actor, state.normal.batch(batch))
-        actor, moments = base.descend(grads, state.actor, state.actor_moments, self.actor_rate)
+        rate = base.annealed(self.actor_rate, state.step, self.anneal_steps)
+        actor, moments = base.descend(grads, state.actor, state.actor_moments, rate)
         state = state._replace(step=state.step + 1, actor=actor, actor_moments=moments)
         return state, {"actor_loss": loss, "own_share": jnp.mean(batch.own)}
 

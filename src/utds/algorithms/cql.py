@@ -54,6 +54,7 @@ class CQL:
     tau: float = 5e-3  # share of the online critics mixed into the target critics at each step
     actor_rate: float = 1e-4  # Adam's learning rate of the policy and of the temperature
     critic_rate: float = 3e-4  # Adam's learning rate of the critics
+    anneal_steps: int | None = None  # steps over which the learning rates fall linearly to nothing; none: constant
     weight: float = 5.0  # w, of the conservative term
     actions: int = 10  # actions drawn from each of the three proposals
     entropy: float | None = None  # target entropy of the policy in nats; none: −A
@@ -94,7 +95,8 @@ class CQL:
         batch = state.normal.batch(batch)
         rows = self.critic_rows(state, batch, rows_key)
         grads, metrics = base.gradient(self.critic_loss, state.critic, rows, self.microbatch)
-        critic, moments = base.descend(grads, state.critic, state.critic_moments, self.critic_rate)
+        rate = base.annealed(self.critic_rate, state.step, self.anneal_steps)
+        critic, moments = base.descend(grads, state.critic, state.critic_moments, rate)
         state = state._replace(critic=critic, critic_moments=moments)
         state, actor_metrics = self.policy_step(state, batch, actor_key)
         target_critic = base.polyak(state.target_critic, critic, self.tau)
@@ -149,12 +151,11 @@ class CQL:
         noise = jax.random.normal(key, batch.actions.shape)
         loss = partial(self.actor_loss, state=state, batch=batch, noise=noise)
         grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
-        actor, actor_moments = base.descend(grads, state.actor, state.actor_moments, self.actor_rate)
+        rate = base.annealed(self.actor_rate, state.step, self.anneal_steps)
+        actor, actor_moments = base.descend(grads, state.actor, state.actor_moments, rate)
         target = -batch.actions.shape[1] if self.entropy is None else self.entropy
         slope = metrics["entropy"] - target  # of α's loss in log α: too much entropy lowers α
-        log_temperature, moments = base.descend(
-            slope, state.log_temperature, state.temperature_moments, self.actor_rate
-        )
+        log_temperature, moments = base.descend(slope, state.log_temperature, state.temperature_moments, rate)
         return state._replace(
             actor=actor,
             actor_moments=actor_moments,

@@ -52,6 +52,7 @@ class TD3:
     tau: float = 5e-3  # share of the online network mixed into the target network at each move
     actor_rate: float = 3e-4  # Adam's learning rate of the policy
     critic_rate: float = 3e-4  # Adam's learning rate of the critics
+    anneal_steps: int | None = None  # steps over which the learning rates fall linearly to nothing; none: constant
     smoothing: float = 0.2  # standard deviation of the noise on target actions
     smoothing_clip: float = 0.5  # bound of that noise
     policy_delay: int = 2  # critic steps a policy step; the target networks move with the policy
@@ -93,7 +94,8 @@ class TD3:
         rows = self.critic_rows(state, batch, key)
         loss = partial(self.critic_loss, state=state)
         grads, metrics = base.gradient(loss, state.critic, rows, self.microbatch)
-        critic, moments = base.descend(grads, state.critic, state.critic_moments, self.critic_rate)
+        rate = base.annealed(self.critic_rate, state.step, self.anneal_steps)
+        critic, moments = base.descend(grads, state.critic, state.critic_moments, rate)
         state = state._replace(step=state.step + 1, critic=critic, critic_moments=moments)
         state, actor_metrics = self.delayed_policy_step(state, batch)
         return state, metrics | actor_metrics | {"own_share": jnp.mean(batch.own)}
@@ -132,7 +134,8 @@ class TD3:
     def policy_step(self, state: State, batch: Batch) -> tuple[State, Metrics]:
         """One ascent of the policy, then the targets' move."""
         grads, metrics = jax.grad(self.actor_loss, has_aux=True)(state.actor, state, batch)
-        actor, moments = base.descend(grads, state.actor, state.actor_moments, self.actor_rate)
+        rate = base.annealed(self.actor_rate, state.step, self.anneal_steps)
+        actor, moments = base.descend(grads, state.actor, state.actor_moments, rate)
         return state._replace(
             actor=actor,
             actor_moments=moments,
