@@ -9,7 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from utds import rollout
+from utds import rollout, trees
+from utds.algorithms.base import Normal
+from utds.algorithms.networks import Layer
 from utds.collection import kinds, ladder
 from utds.collection.online import Collection
 from utds.collection.options import Collect
@@ -109,9 +111,22 @@ def test_a_killed_collection_goes_on_and_loses_nothing(tmp_path):
 
 
 def test_rungs_come_nearest_to_equal_steps_of_return():
-    assert ladder.choose([0, 10, 5, 80, 40, 100, 90]) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
-    assert ladder.choose(list(range(0, 90, 10))) == list(range(9))
+    returns = [0, 10, 5, 80, 40, 100, 90]
+    assert ladder.choose(returns, best=5) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
+    assert ladder.choose(returns, best=3) == [0, 1, 3]  # one that fresh episodes preferred
+    assert ladder.choose(list(range(0, 90, 10)), best=8) == list(range(9))
     assert ladder.medium_of((10.0, 40.0, 56.0, 100.0)) == 2
+
+
+def test_the_best_policy_is_the_best_of_fresh_episodes(tmp_path):
+    """Three policies that push one way each: only staying in the corner pays, though it was evaluated worst."""
+    paths = []
+    for name, push in {"right": [9, 0], "stay": [0, 0], "down": [0, -9]}.items():
+        paths.append(tmp_path / f"{name}.safetensors")
+        actor = (Layer(np.zeros((4, 2), np.float32), np.array(push, np.float32)),)
+        normal = Normal(np.zeros(4, np.float32), np.ones(4, np.float32))
+        trees.save(paths[-1], {"normal": normal, "actor": actor}, {"steps": 0})
+    assert ladder.best_of(TASK, paths, [50.0, 10.0, 30.0]) == 1
 
 
 def test_missing_policies_and_wrong_kinds_are_one_line(tmp_path):

@@ -26,6 +26,7 @@ FOLDER = Path(__file__).parent / "policies"  # those that ship with the package
 RUNGS = 9
 EPISODES = 20  # over which a rung's return is measured
 SEED = 20_000  # of those episodes
+FINALISTS, FINAL_EPISODES, FINAL_SEED = 3, 40, 30_000  # how the best policy is found
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,7 @@ class Ladder:
 
     def act(self, rung: int) -> Act:
         """The policy on a rung, without noise."""
-        policy = jax.tree.map(lambda array: np.asarray(array[rung], np.float32), self.policies)
-        return functools.partial(_act, policy)
+        return functools.partial(_act, _rungs(self.policies)[rung])
 
     @property
     def medium(self) -> int:
@@ -86,27 +86,52 @@ def load(task: str, path: Path | None = None) -> Ladder:
     return Ladder(policies=_policies(arrays), **fields)
 
 
-def choose(returns: list[float]) -> list[int]:
+def best_of(task: str, policies: list[Path], returns: list[float]) -> int:
+    """Which policy is the best: of those with the highest evaluations, the one that does best in fresh episodes.
+
+    An evaluation's few episodes flatter the policy that happened to be lucky in them.
+    """
+    finalists = sorted(np.argsort(returns)[-FINALISTS:])
+    acts = [functools.partial(_act, rung) for rung in _rungs(_stacked([policies[i] for i in finalists]))]
+    means = [np.mean(_returns(task, act, FINAL_EPISODES, FINAL_SEED)) for act in acts]
+    return int(finalists[np.argmax(means)])
+
+
+def choose(returns: list[float], best: int) -> list[int]:
     """Which of a run's evaluated policies become rungs: those nearest to `RUNGS` equal steps of return, up to the best.
 
     Learning goes in leaps and falls back, so rungs are in the order of the run, not of return.
     """
-    best = int(np.argmax(returns))
     levels = np.linspace(returns[0], returns[best], RUNGS)
     return sorted({0, best} | {nearest(returns[: best + 1], level) for level in levels})
 
 
 def build(task: str, policies: list[Path], **meta: Any) -> Ladder:
     """A ladder from policy files, in half precision, its returns measured in that precision."""
-    found = [trees.read(path) for path in policies]
-    arrays = {name: np.stack([arrays[name].astype(np.float16) for arrays, _ in found]) for name in found[0][0]}
-    ladder = Ladder(task, _policies(arrays), (), (), tuple(m["steps"] for _, m in found), **meta)
-    domain, wanted = domains.task(task)
-    column = domain.tasks.index(wanted)
-    measured = [rollout.returns(domain, ladder.act(i), EPISODES, SEED)[:, column] for i in range(len(found))]
+    stacked = _stacked(policies)
+    measured = [_returns(task, functools.partial(_act, rung), EPISODES, SEED) for rung in _rungs(stacked)]
     returns = tuple(round(float(np.mean(m)), 2) for m in measured)
     errors = tuple(round(float(np.std(m, ddof=1) / EPISODES**0.5), 2) for m in measured)
-    return Ladder(task, ladder.policies, returns, errors, ladder.steps, **meta)
+    steps = tuple(trees.read(path)[1]["steps"] for path in policies)
+    return Ladder(task, stacked, returns, errors, steps, **meta)
+
+
+def _stacked(policies: list[Path]) -> dict[str, Any]:
+    """Policy files as one tree of half-precision arrays [rungs, …]."""
+    found = [trees.read(path)[0] for path in policies]
+    return _policies({name: np.stack([arrays[name].astype(np.float16) for arrays in found]) for name in found[0]})
+
+
+def _rungs(policies: dict[str, Any]) -> list[dict[str, Any]]:
+    """The policies one by one, in single precision."""
+    count = jax.tree.leaves(policies)[0].shape[0]
+    return [jax.tree.map(lambda array, i=i: np.asarray(array[i], np.float32), policies) for i in range(count)]
+
+
+def _returns(task: str, act: Act, episodes: int, seed: int) -> np.ndarray:
+    """Returns of a task's episodes: [episodes]."""
+    domain, wanted = domains.task(task)
+    return rollout.returns(domain, act, episodes, seed)[:, domain.tasks.index(wanted)]
 
 
 def _policies(arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -150,9 +150,10 @@ class Collection:
         if not paths:
             raise ConfigError(f"{self.folder} has no policy yet: collect more steps than the warm-up's")
         returns = [trees.read(path)[1]["return"] for path in paths]
+        best = ladder.best_of(self.config.task, paths, returns)
         return ladder.build(
             self.config.task,
-            [paths[i] for i in ladder.choose(returns)],
+            [paths[i] for i in ladder.choose(returns, best)],
             total_steps=self._rounds * self._round_steps,
             noise=self.config.noise,
             seed=self.config.seed,
