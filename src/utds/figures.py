@@ -58,14 +58,16 @@ _STYLE: dict[Any, Any] = {
 
 
 @contextlib.contextmanager
-def panels(count: int, width: float, height: float, **options: Any) -> Iterator[tuple["Figure", list["Axes"]]]:
-    """One figure with axes side by side, in the house style while the block runs; inches, options of `subplots`."""
+def panels(
+    count: int, width: float, height: float, rows: int = 1, **options: Any
+) -> Iterator[tuple["Figure", list["Axes"]]]:
+    """One figure with `count` axes a row, in the house style while the block runs; inches, options of `subplots`."""
     import matplotlib
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure, figure.subplots(1, count, squeeze=False, **options)[0].tolist()
+        yield figure, figure.subplots(rows, count, squeeze=False, **options).ravel().tolist()
 
 
 @contextlib.contextmanager
