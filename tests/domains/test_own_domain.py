@@ -56,6 +56,14 @@ def test_two_domains_of_one_name_are_refused(cheetah):
         utds.domains.register(utds.domains.Domain(**{**vars_of(cheetah), "name": "my-robot"}))
 
 
+def test_a_reward_without_a_column_a_task_is_refused(cheetah):
+    domain = utds.domains.Domain(**{**vars_of(cheetah), "tasks": cheetah.tasks[:2]})
+    with Simulator(domain) as simulator:
+        simulator.reset(0)
+        with pytest.raises(DomainError, match=r"must give shape \(1, 2\), one column a task, and gave \(1, 3\)"):
+            simulator.step(np.zeros((1, 6)))
+
+
 def vars_of(domain):
     return {name: getattr(domain, name) for name in domain.__dataclass_fields__}
 

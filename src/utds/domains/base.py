@@ -22,6 +22,8 @@ Array = NDArray[np.float64]
 # Draws one start state [state_size] with dm_control's own kind of random generator.
 Start = Callable[[np.random.RandomState], Array]
 
+Readings = tuple[tuple[str, int], ...]  # numbers among the sensors', each (sensor, component)
+
 
 class Features(Mapping[str, Array]):
     """Named views `[n, k]` into the sensor readings and the physics of a batch of states.
@@ -31,18 +33,8 @@ class Features(Mapping[str, Array]):
     """
 
     def __init__(self, model: mujoco.MjModel, sensors: Array, physics: Array) -> None:
-        self._sensors, self._physics = sensors, physics
+        self._model, self._sensors, self._physics = model, sensors, physics
         self._slices = _slices(model)
-        self._known: dict[object, Array] = {}
-
-    def once(self, function: Callable[..., Array], *actions: Array) -> Array:
-        """`function(self)`, or `function(self, actions)`, computed at the first call and remembered.
-
-        For what the rewards of several tasks have in common: they are all given the same actions.
-        """
-        if function not in self._known:
-            self._known[function] = function(self, *actions)
-        return self._known[function]
 
     def __getitem__(self, name: str) -> Array:
         source, where = self._slices[name]
@@ -51,6 +43,10 @@ class Features(Mapping[str, Array]):
     def span(self, first: str, last: str, every: int = 1) -> Array:
         """Readings from sensor `first` to sensor `last`, in the model's order; `every` third, say: one view."""
         return self._sensors[:, self._slices[first][1].start : self._slices[last][1].stop : every]
+
+    def pick(self, readings: Readings) -> Array:
+        """Numbers of several sensors as rows `[readings, n]`: one copy, quicker than a view for each."""
+        return self._sensors.T.take(_columns(self._model, readings), axis=0)
 
     def __iter__(self):
         return iter(self._slices)
@@ -72,12 +68,16 @@ def _slices(model: mujoco.MjModel) -> dict[str, tuple[str, slice]]:
     return table
 
 
+@functools.lru_cache(maxsize=64)
+def _columns(model: mujoco.MjModel, readings: Readings) -> NDArray[np.intp]:
+    return np.array([_slices(model)[sensor][1].start + component for sensor, component in readings])
+
+
 @dataclass(frozen=True)
 class Task:
-    """One reward on a domain: `reward(features, actions [n, A]) -> [n]`, of the state *reached* by the actions."""
+    """One of a domain's rewards: its name and what its returns mean."""
 
     name: str
-    reward: Callable[[Features, Array], Array]
     reference: float | None = None  # return of a trained expert over one episode, for normalised scores
     random: float = 0.0  # return of uniformly random actions over one episode, measured
 
@@ -94,6 +94,7 @@ class Domain:
     action_size: int
     spec: Callable[[], mujoco.MjSpec]  # the model, with a sensor for every feature
     observe: Callable[[Features], Array]  # features -> observations [n, observation_size]
+    reward: Callable[[Features, Array], Array]  # of the states *reached* by actions [n, A]: all tasks', [n, tasks]
     start: Callable[[], Start]  # makes the task's own start-state sampler (dm_control's where it has one)
     spread: Callable[[], Start] | None = None  # a wider sampler for exploration while collecting; None: the same
     camera: str | int = -1  # the camera that renders, -1 for MuJoCo's free one
@@ -145,10 +146,13 @@ class Domain:
 
     def task_rewards(self, features: Features, actions: Array) -> Array:
         """The rewards `[n, tasks]` of all tasks."""
-        out = np.empty((len(actions), len(self.tasks)))
-        for column, task in enumerate(self.tasks):
-            out[:, column] = task.reward(features, actions)
-        return out
+        rewards = self.reward(features, actions)
+        if rewards.shape != (len(actions), len(self.tasks)):
+            raise DomainError(
+                f"{self.name}: its reward function must give shape ({len(actions)}, {len(self.tasks)}), "
+                f"one column a task, and gave {rewards.shape}"
+            )
+        return rewards
 
     def rewards(self, physics: Array, actions: Array, threads: int | None = None) -> Array:
         """The rewards `[M, tasks]` of states *reached*, `[M, state_size]`, by actions `[M, A]`: one threaded pass."""

@@ -80,14 +80,10 @@ def observe(f: Features) -> Array:
     )
 
 
-def near(f: Features) -> Array:
-    """The rewards of all four tasks, [n, 4]: how near each target is."""
+def reward(f: Features, _: Array) -> Array:
+    """Of all four tasks, [n, 4]: how near each target is."""
     apart = f["pinch_position"][:, None] - PLACES
     return tol(np.sqrt(np.add.reduce(apart * apart, axis=2)), high=RADIUS, margin=RADIUS)
-
-
-def reach(f: Features, _: Array, column: int) -> Array:
-    return f.once(near)[:, column]
 
 
 RETURNS = ((191, 12), (223, 16), (193, 18), (203, 11))  # of an expert, of random actions
@@ -95,8 +91,7 @@ RETURNS = ((191, 12), (223, 16), (193, 18), (203, 11))  # of an expert, of rando
 DOMAIN = Domain(
     name="jaco",
     tasks=tuple(
-        Task(name, functools.partial(reach, column=column), reference=expert, random=random)
-        for column, (name, (expert, random)) in enumerate(zip(TARGETS, RETURNS, strict=True))
+        Task(name, reference=expert, random=random) for name, (expert, random) in zip(TARGETS, RETURNS, strict=True)
     ),
     steps=250,
     control_timestep=0.04,
@@ -104,6 +99,7 @@ DOMAIN = Domain(
     action_size=9,
     spec=spec,
     observe=observe,
+    reward=reward,
     start=start,
     camera="front_close",
 )

@@ -11,8 +11,6 @@ Rooms in a row make it clear what a task's data is worth to another: who knows t
 to the second. The mass moves 0.2 m/s at most and an action holds for 0.1 s, so a room is some 20 steps long.
 """
 
-import functools
-
 import mujoco
 import numpy as np
 
@@ -93,28 +91,22 @@ def near(f: Features) -> Array:
     return tol(np.hypot(x, y), high=RADIUS, margin=MARGIN)
 
 
-def rewards(f: Features, actions: Array) -> Array:
+def reward(f: Features, actions: Array) -> Array:
     """Of all four tasks, [n, 4]."""
     gentle = np.add.reduce(tol(actions, margin=1, value_at_margin=0, sigmoid="quadratic"), axis=1) / 2
     return near(f) * ((4 + gentle) / 5)[:, None]
 
 
-def reach(f: Features, actions: Array, corner: int) -> Array:
-    return f.once(rewards, actions)[:, corner]
-
-
 DOMAIN = Domain(
     name="pointmass",
-    tasks=tuple(
-        Task(name, functools.partial(reach, corner=corner), random=random)
-        for corner, (name, random) in enumerate(zip(TARGETS, RANDOM, strict=True))
-    ),
+    tasks=tuple(Task(name, random=random) for name, random in zip(TARGETS, RANDOM, strict=True)),
     steps=150,
     control_timestep=0.1,
     observation_size=4,
     action_size=2,
     spec=lambda: mujoco.MjSpec.from_string(XML),
     observe=lambda f: np.concatenate([f["qpos"], f["qvel"]], axis=1),
+    reward=reward,
     start=start,
     spread=spread,
     camera="top",

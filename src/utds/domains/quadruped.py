@@ -1,7 +1,5 @@
 """The quadruped of the DeepMind Control Suite: jump, roll-fast, walk, run."""
 
-import functools
-
 import mujoco
 import numpy as np
 
@@ -50,7 +48,7 @@ def upright(f: Features) -> Array:
 LEAST = np.array([1.0, 5.0, 0.5, 5.0])  # m, then m/s: height, speed in any direction, forward speed twice
 
 
-def rewards(f: Features) -> Array:
+def reward(f: Features, _: Array) -> Array:
     """Of all four tasks, [n, 4]: upright, and high or fast enough."""
     velocity = f["velocimeter"]
     quantity = np.empty((len(velocity), 4))
@@ -60,17 +58,13 @@ def rewards(f: Features) -> Array:
     return upright(f)[:, None] * tol(quantity, LEAST, np.inf, LEAST, value_at_margin=0.5, sigmoid="linear")
 
 
-def reward(f: Features, _: Array, column: int) -> Array:
-    return f.once(rewards)[:, column]
-
-
 DOMAIN = Domain(
     name="quadruped",
     tasks=(
-        Task("jump", functools.partial(reward, column=0), reference=888, random=199),
-        Task("roll-fast", functools.partial(reward, column=1), random=149),
-        Task("walk", functools.partial(reward, column=2), reference=866, random=132),
-        Task("run", functools.partial(reward, column=3), reference=888, random=133),
+        Task("jump", reference=888, random=199),
+        Task("roll-fast", random=149),
+        Task("walk", reference=866, random=132),
+        Task("run", reference=888, random=133),
     ),
     steps=1000,
     control_timestep=0.02,
@@ -78,6 +72,7 @@ DOMAIN = Domain(
     action_size=12,
     spec=spec,
     observe=observe,
+    reward=reward,
     start=start,
     camera="x",
 )

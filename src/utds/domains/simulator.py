@@ -9,6 +9,7 @@ so observations and physics are bit-identical. Its threads are native: one call 
 at the outcome.
 """
 
+import math
 import os
 
 import mujoco
@@ -45,6 +46,9 @@ class Simulator:
         self._states = self._batch.state[:, clock : clock + self.domain.state_size]  # (qpos, qvel, act): a view
         self._sensors = self._batch.bind("sensordata")
         self._controls = self._batch.bind("ctrl")
+        self._features = Features(self._model, self._sensors, self._states)
+        # Of every copy: for a few numbers NumPy's broadcasting costs more than the arithmetic.
+        self._centre, self._half = (np.tile(x, (n, 1)) for x in self.domain.action_range)
         self._ready = False
 
     def reset(self, seed: int, spread: bool = False) -> Array:
@@ -69,13 +73,11 @@ class Simulator:
         if not self._ready:
             raise SimulationError("call reset(seed) or set_physics(states) before step")
         actions = self._checked(actions, "actions", self.domain.action_size)
-        np.minimum(np.maximum(actions, -1, out=actions), 1, out=actions)
-        centre, half = self.domain.action_range
-        np.add(centre, half * actions, out=self._controls)
+        actions.clip(-1.0, 1.0, out=actions)
+        np.add(self._centre, self._half * actions, out=self._controls)
         self._batch.step(nstep=self.domain.substeps, stage=_SEEN)
         self._check_physics()
-        features = self.features()
-        return self.domain.observe(features), self.domain.task_rewards(features, actions)
+        return self.domain.observe(self._features), self.domain.task_rewards(self._features, actions)
 
     def physics(self) -> Array:
         """The states (qpos, qvel, act) of all copies, `[n, state_size]`."""
@@ -83,12 +85,12 @@ class Simulator:
 
     def features(self) -> Features:
         """The features of the current states: views that the next step overwrites."""
-        return Features(self._model, self._sensors, self._states)
+        return self._features
 
     def close(self) -> None:
         """End the threads: they live as long as the batch and its views do. The simulator is gone after that."""
         self._ready = False
-        for name in ("_batch", "_states", "_sensors", "_controls"):
+        for name in ("_batch", "_states", "_sensors", "_controls", "_features"):
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> "Simulator":
@@ -114,7 +116,8 @@ class Simulator:
         if array.shape != (self.n, width):
             raise SimulationError(f"{name} must have shape ({self.n}, {width}), got {array.shape}")
         array = array.astype(np.float64)
-        if not np.isfinite(array).all():
+        # A sum of squares is quick, and finite unless a number isn't, or is beyond 1e150.
+        if not math.isfinite(np.vdot(array, array)) and not np.isfinite(array).all():
             copy, column = np.argwhere(~np.isfinite(array))[0]
             raise SimulationError(f"{name} of copy {copy} hold {array[copy, column]} in column {column}")
         return array

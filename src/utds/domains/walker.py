@@ -1,7 +1,5 @@
 """The planar walker of the DeepMind Control Suite: stand, walk, run, flip."""
 
-import functools
-
 import mujoco
 import numpy as np
 
@@ -41,41 +39,36 @@ def observe(f: Features) -> Array:
     return np.concatenate([orientations, f["torso_position"][:, 2:], f["qvel"]], axis=1)
 
 
-def standing(f: Features) -> Array:
-    height, upright = f["torso_position"][:, 2], f["torso_z"][:, 2]
-    return (3 * tol(height, low=1.2, high=np.inf, margin=0.6) + (1 + upright) / 2) / 4
+READINGS = (
+    ("torso_position", 2),  # height, m
+    ("torso_z", 2),  # cosine of the tilt
+    ("torso_subtreelinvel", 0),  # walk: speed, m/s
+    ("torso_subtreelinvel", 0),  # run
+    ("torso_angular_momentum", 1),  # flip: kg·m²/s
+)
+LEAST = np.array([[1.0], [8.0], [5.0]])  # of walk, run and flip for the full reward; none for none, linear between
 
 
-def stand(f: Features, _: Array) -> Array:
-    return f.once(standing)
-
-
-#                  walk run flip
-LEAST = np.array([1.0, 8.0, 5.0])  # m/s, m/s, kg·m²/s
-MARGIN = np.array([0.5, 4.0, 5.0])
-AT_MARGIN = np.array([0.5, 0.5, 0.0])
-
-
-def moving(f: Features) -> Array:
-    """The rewards of walk, run and flip, [n, 3]: standing, and fast enough."""
-    quantity = np.empty((len(f["qpos"]), 3))
-    quantity[:, :2] = f["torso_subtreelinvel"][:, :1]
-    quantity[:, 2] = f["torso_angular_momentum"][:, 1]
-    enough = tol(quantity, LEAST, np.inf, MARGIN, AT_MARGIN, sigmoid="linear")
-    return f.once(standing)[:, None] * (5 * enough + 1) / 6
-
-
-def move(f: Features, _: Array, column: int) -> Array:
-    return f.once(moving)[:, column]
+def reward(f: Features, _: Array) -> Array:
+    """Of all four tasks, [n, 4]: standing; for walk, run and flip standing and fast enough."""
+    readings = f.pick(READINGS)
+    height, upright, quantity = readings[0], readings[1], readings[2:]
+    rewards = np.empty((4, len(height)))
+    standing, moving = rewards[0], rewards[1:]
+    tall = tol(height, low=1.2, high=np.inf, margin=0.6)
+    np.divide(3.0 * tall + (1.0 + upright) / 2.0, 4.0, out=standing)
+    enough = tol(quantity, LEAST, np.inf, margin=LEAST, value_at_margin=0, sigmoid="linear")
+    np.divide(standing * (5.0 * enough + 1.0), 6.0, out=moving)
+    return rewards.T
 
 
 DOMAIN = Domain(
     name="walker",
     tasks=(
-        Task("stand", stand, reference=984, random=129),
-        Task("walk", functools.partial(move, column=0), reference=971, random=32),
-        Task("run", functools.partial(move, column=1), reference=796, random=23),
-        Task("flip", functools.partial(move, column=2), reference=799, random=50),
+        Task("stand", reference=984, random=129),
+        Task("walk", reference=971, random=32),
+        Task("run", reference=796, random=23),
+        Task("flip", reference=799, random=50),
     ),
     steps=1000,
     control_timestep=0.025,
@@ -83,6 +76,7 @@ DOMAIN = Domain(
     action_size=6,
     spec=spec,
     observe=observe,
+    reward=reward,
     start=start,
     camera="side",
 )
