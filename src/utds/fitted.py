@@ -37,12 +37,12 @@ BLOCK = 1 << 16  # observations handed to the policy at once
 @dataclass(frozen=True)
 class FQE:
     members: int = 5  # critics, each on its own bootstrap sample of the episodes
-    width: int = 256  # units of a hidden layer
+    width: int = 128  # units of a hidden layer
     layers: int = 2  # hidden layers, with layer norm
     batch: int = 256  # transitions a gradient step
-    steps: int = 4_000  # gradient steps
+    steps: int = 2_000  # gradient steps
     rate: float = 5e-4  # Adam's learning rate
-    tau: float = 0.1  # share of the critics mixed into the targets at each step; steps·tau should be 3/(1 − γ) or more
+    tau: float = 0.1  # share of the critics mixed into the targets at each step; steps·tau should be 2/(1 − γ) or more
     discount: float = 0.99  # γ
 
     def __post_init__(self) -> None:

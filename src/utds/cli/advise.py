@@ -10,6 +10,12 @@ if TYPE_CHECKING:
 
     from utds.advise import Advice, Candidate
 
+LEGEND = (
+    "best: mean return of its best tenth under the main task; better: share of it beyond the main data's best tenth; "
+    "covered: share that the main data knows already; dynamics: p is how likely so large a difference is by chance; "
+    "bound: E[Γ] under good behaviour after sharing; score: by how much it falls"
+)
+
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
 
@@ -52,6 +58,7 @@ def advise(
         return
     console = Console()
     console.print(_table(found))
+    console.print(LEGEND, style="dim", highlight=False)
     for option in found.options[:3]:
         if len(option.names) > 1:
             console.print(f"together {' + '.join(option.names)}: bound shrinks by {option.shrinkage:.0%}")
@@ -61,21 +68,20 @@ def advise(
 
 
 def _table(advice: "Advice") -> "Table":
+    """A row of two lines for each candidate: whole names fit beside the numbers on 80 columns."""
+    from rich import box
     from rich.table import Table
 
-    shown = Table(
-        "share", "best tenth", "better", "covered", "dynamics", "bound", "score",
-        title=f"{advice.main}: own best tenth returns {advice.worth.best:.0f}, bound {advice.before:.3f}",
-        caption="best tenth: mean return of its best episodes under the main task; better: episodes beyond the main "
-        "data's best tenth; covered: share of it that the main data knows already; dynamics: how likely so large a "
-        "difference is by chance; bound: E[Γ] under good behaviour after sharing; score: by how much it falls",
-    )  # fmt: skip
+    title = f"{advice.main}: own best tenth returns {advice.worth.best:.0f}, bound {advice.before:.3f}"
+    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "score", title=title)
+    shown.box, shown.padding, shown.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
+    shown.columns[0].overflow = "fold"
     for column in shown.columns[1:]:
-        column.justify = "right"
+        column.justify, column.no_wrap = "right", True
     for candidate in advice.candidates:
         refused = candidate.dynamics.verdict == "different"
         shown.add_row(
-            candidate.name,
+            candidate.name.replace("/", "/\n", 1),
             f"{candidate.worth.best:.0f}",
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
@@ -89,4 +95,4 @@ def _table(advice: "Advice") -> "Table":
 def _dynamics(candidate: "Candidate") -> str:
     found = candidate.dynamics
     words = {"same": "same", "different": "other", "unknown": "untested"}
-    return f"{words[found.verdict]} (p = {found.p:.2g})"
+    return words[found.verdict] if found.verdict == "unknown" else f"{words[found.verdict]}\np {found.p:.1g}"
