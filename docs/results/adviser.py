@@ -58,7 +58,10 @@ def collect(tree: Path, algorithm: str, last: int) -> dict[tuple[str, ...], np.n
             for source in run.config["sources"]:
                 if store.load(source["id"]).digest != source["digest"]:
                     raise ConfigError(f"{run.path} was trained on another version of {source['id']}; generate it again")
-            found[tuple(source["id"] for source in run.config["sources"])] = final(run, last)
+            ids = tuple(source["id"] for source in run.config["sources"])
+            if ids in found:
+                raise ConfigError(f"{tree} holds several {algorithm} runs of {' with '.join(ids)}; keep one of them")
+            found[ids] = final(run, last)
     return found
 
 
