@@ -1,5 +1,6 @@
 """What every benchmark shares: timing side by side, and one table."""
 
+import statistics
 import time
 from collections.abc import Callable, Sequence
 
@@ -7,15 +8,25 @@ from rich.console import Console
 from rich.table import Table
 
 
-def fastest(works: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
-    """The least time in seconds of each piece of work, run in turn, so that a busy machine slows all alike."""
+def rounds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
+    """Seconds of each piece of work in each round; they run in turn, so that a busy machine slows all alike."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
             start = time.perf_counter()
             work()
             times[name].append(time.perf_counter() - start)
-    return {name: min(found) for name, found in times.items()}
+    return times
+
+
+def fastest(works: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
+    """The least time in seconds of each piece of work."""
+    return {name: min(found) for name, found in rounds(works, repeats).items()}
+
+
+def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
+    """The median over rounds of one work's time over another's."""
+    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
 
 
 def table(title: str, rows: Sequence[dict[str, object]]) -> None:

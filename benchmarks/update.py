@@ -7,8 +7,6 @@ and count for nothing. The yardstick is a 2048 × 2048 × 2048 float32 product. 
 after round, and the median over rounds of the ratio counts: a neighbour on the machine slows both sides of it.
 """
 
-import statistics
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +14,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from common import table
+from common import ratio, rounds, table
 from utds import algorithms, lanes
 from utds.algorithms import CDS, UTDS, Algorithm, Spec
 from utds.data.dataset import Dataset
@@ -100,21 +98,6 @@ def yardstick() -> Callable[[], object]:
     product = jax.jit(lambda a, b: a @ b)
     jax.block_until_ready(product(matrix, matrix))
     return lambda: [jax.block_until_ready(product(matrix, matrix)) for _ in range(PRODUCTS)]
-
-
-def rounds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each piece of work in each round."""
-    times: dict[str, list[float]] = {name: [] for name in works}
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return times
-
-
-def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
-    return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
 
 
 def main() -> None:
