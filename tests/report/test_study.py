@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from utds import report
+from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
 from utds.report import export, findings, words
 from utds.report.labels import BETA
@@ -248,3 +249,9 @@ def test_commands_say_what_was_run(tmp_path, write_run):
     (folder / "cell.json").write_text('{"command": "utds train by-the-matrix"}')
     (cell,) = report.study([tmp_path]).cells.values()
     assert cell.commands == ["utds train by-the-matrix"]
+
+
+def test_a_gain_is_clear_when_it_is_sure_and_can_be_seen():
+    assert findings.clear(Interval(2.0, 1.0, 3.0)) and findings.clear(Interval(-2.0, -3.0, -1.0))
+    assert not findings.clear(Interval(2.0, -1.0, 5.0))
+    assert not findings.clear(Interval(0.001, 0.0009, 0.0011))  # shown as 0.0

@@ -163,9 +163,9 @@ def style(study: Study, algorithm: str) -> int:
 
 
 def _range(study: Study, runs: Sequence[Array]) -> tuple[float, float]:
-    """0 to 100 and whatever lies beyond for scores, so that panels compare; for returns from 0 to the highest."""
+    """0 to 100 and whatever lies beyond for scores, so that panels compare; for returns from 0 to the highest, or 1."""
     values = np.concatenate(runs)
-    top = 100.0 if study.measure == "score" else 0.0
+    top = 100.0 if study.measure == "score" else 1.0
     return min(0.0, float(values.min())), max(top, float(values.max()))
 
 

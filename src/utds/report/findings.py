@@ -20,6 +20,7 @@ EVERYTHING = "all domains"
 WHICH = ("final", "best")  # the score after the last step; the highest along the way
 TAUS = 61  # points of a performance profile
 PROFILE_RESAMPLES = 2_000
+SHOWN = 0.05  # gains have one decimal: a smaller one is shown as 0.0, however sure it is
 
 
 @dataclass(frozen=True)
@@ -114,9 +115,14 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str = EVERYT
         settings=len(pairs),
         gain=difference,
         probability=probability,
-        up=sum(x.low > 0 for x in each),
-        down=sum(x.high < 0 for x in each),
+        up=sum(x.value > 0 and clear(x) for x in each),
+        down=sum(x.value < 0 and clear(x) for x in each),
     )
+
+
+def clear(gain: Interval) -> bool:
+    """Whether a gain is sure, its interval on one side of zero, and large enough to be seen."""
+    return (gain.low > 0 or gain.high < 0) and abs(gain.value) >= SHOWN
 
 
 def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:

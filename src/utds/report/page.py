@@ -145,7 +145,7 @@ def _heat(setting: Setting, gains: dict[Setting, dict[str, Interval]], scale: fl
         return {"source": setting.source, "both": [], "hole": "missing" if setting in shared else "–"}
     both = []
     for which, found in gains[setting].items():
-        up, sure = found.value >= 0, found.low > 0 or found.high < 0
+        up, sure = found.value >= 0, findings.clear(found)
         mark = ("▲ " if up else "▼ ") * sure
         css = f"{'up' if up else 'down'}{' sure' * sure}"
         tip = f"{setting}: {words.interval(found, 1, plus=True)}"
