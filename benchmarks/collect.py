@@ -18,6 +18,7 @@ import numpy as np
 
 from common import fastest, table
 from utds import domains
+from utds.algorithms.base import COMPILER
 from utds.algorithms.td3 import TD3, State
 from utds.collection.online import Collection, learner
 from utds.collection.options import Collect
@@ -59,7 +60,7 @@ class Loop:
         self._random = np.random.default_rng(0)
         self._keys = iter(jax.random.split(jax.random.key(0), 2 * STEPS * (REPEATS + 2)))
         self._act = jax.jit(algo.act)
-        self._update = jax.jit(functools.partial(update, algo), donate_argnums=0)
+        self._update = jax.jit(functools.partial(update, algo), donate_argnums=0, compiler_options=COMPILER)
         self._state = jax.tree.map(np.array, state)
         self._round(lambda _: self._random.uniform(-1, 1, (1, self._domain.action_size)), learn=False)
 

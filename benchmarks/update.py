@@ -17,6 +17,7 @@ import numpy as np
 from common import ratio, rounds, table
 from utds import algorithms, lanes
 from utds.algorithms import CDS, UTDS, Algorithm, Spec
+from utds.algorithms.base import COMPILER
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
@@ -76,7 +77,7 @@ class Stepper:
         self.algo, self.pool = algo, pool
         self.lane = lanes.fresh(algo, Spec.of(pool), pool, KEY)
         self.batch = jax.jit(algo.draw)(self.lane.state, pool, KEY)
-        self._bare = jax.jit(self._updates, donate_argnums=0) if bare else None
+        self._bare = jax.jit(self._updates, donate_argnums=0, compiler_options=COMPILER) if bare else None
         self()  # compile
 
     def _updates(self, state: Any, batch: Any) -> Any:

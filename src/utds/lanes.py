@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import Algorithm, Spec
-from utds.algorithms.base import Mean, Metrics
+from utds.algorithms.base import COMPILER, Mean, Metrics
 from utds.data.pool import Pool
 
 
@@ -72,7 +72,7 @@ def loop(algorithm: Algorithm, lane: Lane, pool: Pool, key: Array, steps: int | 
     return jax.lax.fori_loop(0, steps, body, lane)
 
 
-advance = jax.jit(loop, static_argnums=0, donate_argnums=1)
+advance = jax.jit(loop, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
 
 
 def advance_in_turn(
@@ -82,7 +82,7 @@ def advance_in_turn(
     return tuple(advance(algorithm, lane, pool, key, steps) for lane, key in zip(lanes, keys, strict=True))
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=1)
+@partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
 def advance_together(
     algorithm: Algorithm, lanes: tuple[Lane, ...], pool: Pool, keys: tuple[Array, ...], steps: int | Array
 ) -> tuple[Lane, ...]:

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# For jit, wherever gradient steps are compiled. XLA's default library for products on CPUs is made for large matrices:
+# without it networks of 256 units learn 5 to 20 % faster, and small ones as fast.
+COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
 
 class Mean(NamedTuple):
     """A mean over some rows of a batch. Its parts are averaged apart, so no batch counts for more rows than it has."""

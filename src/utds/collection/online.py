@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from utds import domains, files, progress, rollout, trees
-from utds.algorithms.base import Spec
+from utds.algorithms.base import COMPILER, Spec
 from utds.algorithms.td3 import TD3, State
 from utds.collection import ladder
 from utds.collection.ladder import Ladder
@@ -206,7 +206,7 @@ def _act(algo: TD3, state: State, observations: jax.Array) -> jax.Array:
     return algo.act(state, observations)
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
 def _learn(algo: TD3, state: State, batches: Batch, seed: int, step: int) -> State:
     """One gradient step on each of the batches [U, B, …]."""
     key = jax.random.fold_in(jax.random.key(seed), step)
