@@ -19,6 +19,7 @@ COLOURS = (figures.SKY, figures.ORANGE, figures.PURPLE, figures.BLUE, figures.GR
 
 def main() -> None:
     tasks = [(f"{domain}-{task.name}", task) for domain in domains.names() for task in domains.get(domain).tasks]
+    tasks = [(name, task) for name, task in tasks if (ladder.FOLDER / f"{name}.safetensors").exists()]
     print("| task | best policy | of reference | medium, of best | run |\n|---|---|---|---|---|")
     for name, task in tasks:
         print(row(name, task))
@@ -36,7 +37,7 @@ def row(name: str, task: Task) -> str:
 
 def draw(names: list[str]) -> None:
     """A box of returns a kind, a panel a task, a row a domain."""
-    with figures.panels(4, 7.2, 7.6, rows=len(names) // 4, sharex=True, sharey="row") as (figure, panels):
+    with figures.panels(4, 7.2, 0.5 * len(names), rows=len(names) // 4, sharex=True, sharey="row") as (figure, panels):
         for axes, name in track(list(zip(panels, names, strict=True)), description="rolling out"):
             boxes(axes, [kinds.generate(ladder.load(name), kind, EPISODES, seed=0).returns for kind in kinds.KINDS])
             axes.set_title(name.replace("pointmass", "point mass").replace("-reach-", "\n"))
@@ -46,7 +47,7 @@ def draw(names: list[str]) -> None:
 
 
 def boxes(axes, returns: list[np.ndarray]) -> None:
-    """Quartiles, whiskers to the extremes, and every episode as a dot."""
+    """Quartiles, and whiskers to the extremes."""
     drawn = axes.boxplot(returns, whis=(0, 100), widths=0.6, patch_artist=True, medianprops={"color": figures.INK})
     for box, colour in zip(drawn["boxes"], COLOURS, strict=True):
         box.set(facecolor=colour, alpha=0.6)
