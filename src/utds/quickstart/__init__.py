@@ -49,7 +49,7 @@ STORIES = {
         episodes=8,
         share=("pointmass-reach-bottom-right",),
         share_episodes=150,
-        steps=5_000,
+        steps=8_000,
         fields={
             "width": 64,
             "batch": 128,
@@ -57,7 +57,7 @@ STORIES = {
             "tau": 0.05,
             "actor_rate": 1e-3,
             "critic_rate": 1e-3,
-            "anneal_steps": 5_000,
+            "anneal_steps": 8_000,
         },
         pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3},
     ),
