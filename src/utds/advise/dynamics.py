@@ -1,44 +1,36 @@
 """Whether a dataset was recorded with the main task's dynamics, told apart from being recorded elsewhere.
 
-1. Take those of the candidate's transitions that lie among the main data's state-actions.
-2. Ask the main data's local laws of motion (`law.py`) how far each of them is off, and as many of the main data's own.
-3. In cells of state-actions where both have been (`cells.py`), compare the errors:
-   `push`     the candidate's Δs differs by a constant or in proportion to an action: gravity, mass, a weak motor;
-   `scatter`  one feature is off much farther than the others are: it is measured late, or with noise.
+1. Networks tell, from all datasets together, what to expect of a transition and whose it is (`expected.py`).
+2. Where both the main data and the candidate have been, the candidate's Δs is held against the main data's at the same
+   state and action (`difference.py`). Three questions: does it differ by a constant or in proportion to an action,
+   where Δs is most predictable (more gravity)? Does it so anywhere (a weak motor)? Or in proportion to a state
+   (damping, a late sensor)?
 
-p is the least p-value of either, times how many there are.
+p is the least p-value of a question times how many there are, and times three.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from utds import progress
-from utds.advise import cells, law
-from utds.advise.law import Floats, Motion
+from utds.advise.difference import Errors, difference
+from utds.advise.expected import BURSTS, Expected, Floats, Ints, Motion, expected
 from utds.advise.transitions import pairs, spaced
 from utds.data.dataset import Dataset
 
-Array = NDArray[np.float64]
 Verdict = Literal["same", "different", "unknown"]
 
-REFERENCE = 40_000  # transitions of the main data that the laws are fitted on
-LOOKED_AT = 40_000  # transitions of the candidate of which the comparable ones are sought
-ASKED = 5_000  # transitions of either whose errors are computed
-NEIGHBOURS = 3  # of a local fit, for each of its regressors
-LEVERAGE = 3.0  # beyond it a transition lies outside the main data
-NEAR = 0.85  # share of the main data's transitions that lie near enough to a cell's centre
-CELLS = 200  # around transitions of the main data, and one for every …
-PER_CELL = 20  # … transitions asked about, where there are fewer
-FLOOR = 0.05  # least spread, in deviations of Δs: robots that lie still would outweigh all else
-LEAST_EPISODES = 6  # of the main data
-LEAST_CELLS = 20  # in common, below which nothing can be said
-LEVEL = 0.01  # p-value below which dynamics count as different
-PUSH = 0.01  # margin, in deviations of Δs: finer than this no model is to be trusted
-SCATTER = 1.15  # margin, as a ratio
+LOOKED_AT = 60_000  # transitions of a dataset
+COMMON = 0.05  # least chance of either dataset at a state-action where both count as having been
+LEAST_SHARE = 0.05  # of the candidate's transitions that must be comparable, below which nothing can be said
+LEAST_EPISODES = 6  # of a dataset, and that tell something of how the two differ
+LEVEL = 0.05  # p-value below which dynamics count as different
+MARGIN = 0.005  # deviations of Δs: finer than this no network is to be trusted
+FINE, COARSE = 0.1, 0.3  # least spread where Δs is most predictable, and anywhere, in deviations of Δs
 
 
 @dataclass(frozen=True)
@@ -47,37 +39,24 @@ class Check:
 
     name: str  # of the candidate
     verdict: Verdict
-    p: float  # how likely so large a difference is by chance, over all features of the observation
-    kind: Literal["push", "scatter"]  # of the most evident difference
-    size: float  # of it: a push in deviations of Δs, a scatter as a ratio
-    feature: int  # of the observation, in which it shows
-    action: int | None  # in proportion to which it is, if any
-    comparable: float  # share of the candidate's transitions that lie among the main data
-    cells: int  # that both datasets share
+    p: float  # how likely so large a difference is by chance, over all that was looked at
+    size: float  # of the most evident difference, in deviations of Δs
+    feature: int  # of the observation, in whose Δs it shows
+    cause: str  # what it is in proportion to: "action 3", "feature 17", or nothing if it is a constant
+    comparable: float  # share of the candidate's transitions that lie where the main data has been
+    episodes: int  # that tell something of how the two differ
 
     def sentence(self, main: str) -> str:
         """The finding in words."""
         if self.verdict == "unknown":
-            return f"{self.name} has too little in common with {main} to compare how they move ({self.cells} cells)"
+            return f"{self.name} has too little in common with {main} to compare how they move"
         if self.verdict == "same":
             return f"{self.name} moves as {main} does (p = {self.p:.2g}, {self.comparable:.0%} of it is comparable)"
-        how = f"is off {self.size:.1f} times as far as the others"
-        if self.kind == "push":
-            per = "" if self.action is None else f" times action {self.action}"
-            how = f"changes in a step by {self.size:+.2f} deviations{per} more than it should"
-        return f"{self.name} doesn't move as {main} does: feature {self.feature} {how} (p = {self.p:.1g})"
-
-
-class _Reference(NamedTuple):
-    """The main data as the yardstick."""
-
-    mean: Floats  # [X]
-    deviation: Floats  # [X]
-    change: Floats  # [O], deviation of Δs
-    motion: Motion  # that the laws are fitted on
-    centres: Floats  # [C, X] of the cells
-    near: float  # distance from a centre within which transitions are comparable
-    own: cells.Matched  # the main data's own errors
+        per = f" per deviation of {self.cause}" if self.cause else ""
+        return (
+            f"{self.name} doesn't move as {main} does: feature {self.feature} changes in a step by {self.size:+.2f} "
+            f"deviations{per} more than it should (p = {self.p:.1g})"
+        )
 
 
 def check(main: Dataset, candidate: Dataset, *, seed: int = 0) -> Check:
@@ -87,97 +66,94 @@ def check(main: Dataset, candidate: Dataset, *, seed: int = 0) -> Check:
 
 def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> list[Check]:
     """Compare several candidates with the same main data."""
-    if main.episodes < LEAST_EPISODES:
-        return [_unknown(candidate) for candidate in candidates]
-    reference = _reference(main, seed)
-    found = []
-    with progress.bar("comparing dynamics", len(candidates), "datasets") as advance:
-        for candidate in candidates:
-            found.append(_compare(reference, candidate, np.random.default_rng(seed)))
-            advance(note=candidate.name)
-    return found
+    enough = [data for data in candidates if min(main.episodes, data.episodes) >= LEAST_EPISODES]
+    found = {id(data): _unknown(data) for data in candidates}
+    if enough:
+        motion = _motion(main, enough)
+        with progress.bar("comparing dynamics", 2 * BURSTS) as advance:
+            told = expected(motion, seed, advance)
+        found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
+    return [found[id(data)] for data in candidates]
 
 
-def _reference(main: Dataset, seed: int) -> _Reference:
-    index = spaced(main.size, REFERENCE)
-    found, rows = pairs(main, index), main.rows[index]
-    change = main.observations[rows + 1] - main.observations[rows]
-    scale = found.mean(axis=0), _positive(found.std(axis=0)), _positive(change.std(axis=0))
-    motion = _scaled(main, index, *scale)
-    asked = motion.take(spaced(len(index), ASKED))
-    random = np.random.default_rng(seed)
-    count = min(CELLS, -(-len(asked.pairs) // PER_CELL))
-    centres = asked.pairs[np.sort(random.permutation(len(asked.pairs))[:count])]
-    near = float(np.quantile(_nearest(asked.pairs, centres)[1], NEAR))
-    own, _ = _errors(motion, asked, centres, other=False)
-    return _Reference(*scale, motion, centres, near, own)
+def _motion(main: Dataset, candidates: Sequence[Dataset]) -> Motion:
+    """Transitions of all, in units of the main data's deviations."""
+    index = spaced(main.size, LOOKED_AT)
+    own = pairs(main, index)
+    mean, deviation = own.mean(axis=0), _positive(own.std(axis=0))
+    change = _positive(_changes(main, index).std(axis=0))
+    parts, first = [], 0
+    for whose, data in enumerate((main, *candidates)):
+        index = spaced(data.size, LOOKED_AT)
+        inputs = np.clip((pairs(data, index) - mean) / deviation, -6, 6)
+        moved = np.clip(_changes(data, index) / change, -20, 20)
+        episode = first + np.searchsorted(data.starts, index, side="right") - 1
+        parts.append(Motion(inputs, moved, np.full(len(index), whose), episode))
+        first += data.episodes
+    return Motion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _compare(reference: _Reference, candidate: Dataset, random: np.random.Generator) -> Check:
-    scale = reference.mean, reference.deviation, reference.change
-    looked = _scaled(candidate, spaced(candidate.size, LOOKED_AT), *scale)
-    near = np.flatnonzero(_nearest(looked.pairs, reference.centres)[1] <= reference.near)
-    asked = looked.take(np.sort(random.permutation(near)[:ASKED]))
-    theirs, inside = _errors(reference.motion, asked, reference.centres, other=True)
-    comparable = inside * len(near) / len(looked.pairs)
-    found = cells.shared_only(cells.joined(reference.own, theirs))
-    if found.cells < LEAST_CELLS:
-        return _unknown(candidate, comparable, found.cells)
-    pushed, (ratio, ratio_p) = cells.push(found, PUSH), cells.scatter(found, SCATTER)
-    trials = pushed.p.size + ratio_p.size
-    push_p, scatter_p = (float(min(1, p.min() * trials)) for p in (pushed.p, ratio_p))
-    p = min(push_p, scatter_p)
+def _compare(motion: Motion, told: Expected, which: int, candidate: Dataset) -> Check:
+    rows, errors, comparable = _common(motion, told, which)
+    theirs = motion.whose[rows] == which
+    episodes = min(_effective(errors.episode[theirs == side]) for side in (False, True))
+    if episodes < LEAST_EPISODES or comparable < LEAST_SHARE:
+        return _unknown(candidate, comparable, episodes)
+    inputs = np.concatenate([np.ones((len(rows), 1), np.float32), motion.pairs[rows]], axis=1)
+    states = np.arange(1, 1 + candidate.observation_size)
+    free = np.setdiff1d(np.arange(inputs.shape[1]), states)  # a constant, and the actions
+    coarse = difference(errors, inputs, COARSE)
+    answers = [
+        (difference(errors, inputs[:, free], FINE), free),
+        (coarse.take(free), free),
+        (coarse.take(states), states),
+    ]
+    found, columns = min(answers, key=lambda answer: answer[0].least(MARGIN))
+    feature, column = found.most_evident(MARGIN)
+    p = min(1.0, len(answers) * found.least(MARGIN))
     verdict: Verdict = "different" if p < LEVEL else "same"
-    if scatter_p < push_p:
-        worst = int(ratio_p.argmin())
-        return Check(candidate.name, verdict, p, "scatter", float(ratio[worst]), worst, None, comparable, found.cells)
-    feature, term = np.unravel_index(pushed.p.argmin(), pushed.p.shape)
-    size, action = float(pushed.effect[feature, term]), None if term == 0 else int(term) - 1
-    return Check(candidate.name, verdict, p, "push", size, int(feature), action, comparable, found.cells)
+    size, cause = float(found.effect[feature, column]), _cause(int(columns[column]), candidate.observation_size)
+    return Check(candidate.name, verdict, p, size, feature, cause, comparable, episodes)
 
 
-def _errors(reference: Motion, asked: Motion, centres: Floats, other: bool) -> tuple[cells.Matched, float]:
-    """How far transitions are off the local laws, where these know; and of which share they do."""
-    found = law.surprise(reference, asked, _neighbours(reference), same=not other)
-    inside = found.leverage.mean(axis=1) < LEVERAGE if len(asked.pairs) else np.zeros(0, bool)
-    spread = found.spread[inside].astype(np.float64)
-    matched = cells.Matched(
-        found.score[inside] * spread,
-        np.maximum(spread, FLOOR),
-        asked.pairs[inside, asked.changes.shape[1] :].astype(np.float64),
-        _nearest(asked.pairs[inside], centres)[0],
-        np.full(int(inside.sum()), other),
+def _common(motion: Motion, told: Expected, which: int) -> tuple[Ints, Errors, float]:
+    """Rows where both the main data and a candidate have been, their errors, and the candidate's share of such rows."""
+    both = np.flatnonzero((motion.whose == 0) | (motion.whose == which))
+    theirs = motion.whose[both] == which
+    chance = told.chance[both, which] / np.maximum(told.chance[both, 0] + told.chance[both, which], 1e-12)
+    common = (chance > COMMON) & (chance < 1 - COMMON)
+    rows = both[common]
+    weight = np.where(theirs, len(both) / theirs.sum(), len(both) / (~theirs).sum())[common] / 2
+    errors = Errors(
+        motion.changes[rows] - told.change[rows],
+        told.spread[rows],
+        theirs[common] - chance[common],
+        weight.astype(np.float32),
+        motion.episode[rows],
     )
-    return matched, float(inside.mean()) if len(inside) else 0.0
+    return rows, errors, float(common[theirs].mean())
 
 
-def _neighbours(motion: Motion) -> int:
-    regressors = 1 + motion.pairs.shape[1] + motion.changes.shape[1]
-    return min(NEIGHBOURS * regressors, len(motion.pairs) // 2)
+def _effective(episode: Ints) -> int:
+    """How many episodes these rows come from, counting those that give few for less."""
+    counts = np.unique(episode, return_counts=True)[1].astype(np.float64)
+    return int(counts.sum() ** 2 / (counts**2).sum()) if len(counts) else 0
 
 
-def _nearest(asked: Floats, centres: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """The nearest centre of each row [n] and the distance to it [n]."""
-    squares = (centres**2).sum(axis=1)
-    cell, distance = np.empty(len(asked), np.int64), np.empty(len(asked), np.float32)
-    for start in range(0, len(asked), 1 << 13):
-        rows = slice(start, start + (1 << 13))
-        gap = squares - 2 * asked[rows] @ centres.T
-        cell[rows] = gap.argmin(axis=1)
-        distance[rows] = gap.min(axis=1) + (asked[rows] ** 2).sum(axis=1)
-    return cell, np.sqrt(np.maximum(distance, 0))
+def _cause(regressor: int, features: int) -> str:
+    if regressor == 0:
+        return ""
+    return f"feature {regressor - 1}" if regressor <= features else f"action {regressor - 1 - features}"
 
 
-def _scaled(dataset: Dataset, index: NDArray[np.int64], mean: Floats, deviation: Floats, change: Floats) -> Motion:
+def _changes(dataset: Dataset, index: Ints) -> Floats:
     rows = dataset.rows[index]
-    moved = (dataset.observations[rows + 1] - dataset.observations[rows]) / change
-    inputs = np.clip((pairs(dataset, index) - mean) / deviation, -6, 6)
-    return Motion(inputs, np.clip(moved, -20, 20), np.searchsorted(dataset.starts, index, side="right") - 1)
+    return dataset.observations[rows + 1] - dataset.observations[rows]
 
 
-def _positive(deviation: Floats) -> Floats:
+def _positive(deviation: NDArray[np.float32]) -> Floats:
     return np.where(deviation < 1e-6, 1, deviation).astype(np.float32)
 
 
-def _unknown(candidate: Dataset, comparable: float = 0.0, shared: int = 0) -> Check:
-    return Check(candidate.name, "unknown", 1.0, "push", 0.0, 0, None, comparable, shared)
+def _unknown(candidate: Dataset, comparable: float = 0.0, episodes: int = 0) -> Check:
+    return Check(candidate.name, "unknown", 1.0, 0.0, 0, "", comparable, episodes)
