@@ -80,6 +80,29 @@ def test_other_options_in_the_same_folder_are_refused(tmp_path):
     Collection(tmp_path, Collect(TASK, steps=2_000_000, **OPTIONS))  # going on for longer is fine
 
 
+def test_another_tasks_rounds_are_learnt_from_under_the_own_reward(tmp_path, tiny):
+    other = "tinymass-reach-top-right"
+    theirs = Collection(tmp_path / "theirs", Collect(TASK, steps=320, **OPTIONS))
+    theirs.run()
+    mine = Collection(tmp_path / "mine", Collect(other, steps=320, share=str(tmp_path / "theirs"), **OPTIONS))
+    mine.run()
+    task = [task.name for task in tiny.tasks].index("reach-top-right")
+    rounds = [collection.load_round(i).rewards[..., task] for collection in (theirs, mine) for i in (0, 1)]
+    np.testing.assert_array_equal(mine._replay._rewards, np.concatenate(rounds).astype(np.float32))
+    assert f"--share {tmp_path / 'theirs'}" in mine.ladder().command
+    assert kinds.from_collection(mine, mine.ladder(), "replay", episodes=100).episodes == 8  # its own alone
+
+
+def test_only_a_collection_of_the_same_robot_can_be_shared(tmp_path):
+    with pytest.raises(ConfigError, match="holds no recorded rounds to share"):
+        Collection(tmp_path / "mine", Collect(TASK, share=str(tmp_path / "nowhere"), **OPTIONS))
+    Collection(tmp_path / "theirs", Collect(TASK, steps=160, **OPTIONS)).run()
+    with pytest.raises(
+        ConfigError, match=r"of tinymass-reach-top-left with copies=4; only .* with copies=5 can be shared"
+    ):
+        Collection(tmp_path / "mine", Collect(TASK, share=str(tmp_path / "theirs"), **OPTIONS | {"copies": 5}))
+
+
 def test_a_killed_collection_goes_on_and_loses_nothing(tmp_path):
     arguments = [f"--{k.replace('_', '-')}={v}" for k, v in OPTIONS.items()]
     command = [sys.executable, "-m", "utds", "collect", TASK, "--steps=1600", f"--out={tmp_path / 'c'}", *arguments]

@@ -43,7 +43,8 @@ class Collection:
         self._round_steps = config.copies * self.domain.steps
         self._rounds = -(-config.steps // self._round_steps)
         self._algo = learner(config)
-        self._replay = Replay(self.domain, self._task, config, self._rounds)
+        self._shared = self._shared_rounds()
+        self._replay = Replay(self.domain, self._task, config, len(self._shared) + self._rounds)
         self._claim_folder()
 
     def run(self) -> None:
@@ -132,7 +133,9 @@ class Collection:
         return f"return {mean:.0f}"
 
     def _load_rounds(self) -> int:
-        """Read every recorded round back; how many there are."""
+        """Read every recorded round back, after those of the collection that shares; how many own ones there are."""
+        for path in self._shared:
+            self._replay.add_round(_read(path))
         index = 0
         while self._round_path(index).exists() and index < self._rounds:
             self._replay.add_round(self.load_round(index))
@@ -141,8 +144,23 @@ class Collection:
 
     def load_round(self, index: int) -> Episodes:
         """A recorded round."""
-        with np.load(self._round_path(index), allow_pickle=False) as columns:
-            return Episodes(**columns)
+        return _read(self._round_path(index))
+
+    def _shared_rounds(self) -> list[Path]:
+        """The rounds of the collection to learn from too. Rewards of all tasks are recorded: none is computed anew."""
+        if not self.config.share:
+            return []
+        folder = Path(self.config.share)
+        found = sorted((folder / "rounds").glob("*.npz"))
+        if not found:
+            raise ConfigError(f"{folder} holds no recorded rounds to share; give the folder of a collection")
+        theirs = files.read_json(folder / "config.json")
+        if domains.task(theirs["task"])[0].name != self.domain.name or theirs["copies"] != self.config.copies:
+            raise ConfigError(
+                f"{folder} is of {theirs['task']} with copies={theirs['copies']}; only a collection of the same domain "
+                f"with copies={self.config.copies} can be shared"
+            )
+        return found
 
     def ladder(self) -> Ladder:
         """The policies that were kept, thinned out to a ladder and measured."""
@@ -183,12 +201,17 @@ class Collection:
         if path.exists():
             theirs = files.read_json(path)
             for name, value in mine.items():
-                if name != "steps" and theirs.get(name) != value:
+                if name != "steps" and theirs.get(name, "") != value:
                     raise ConfigError(
                         f"{self.folder} holds a collection with {name}={theirs.get(name)!r}, not {value!r}; "
                         "give the same options to go on, or another folder"
                     )
         files.write_json(path, mine)
+
+
+def _read(path: Path) -> Episodes:
+    with np.load(path, allow_pickle=False) as columns:
+        return Episodes(**columns)
 
 
 def policy_of(state: State) -> dict[str, object]:

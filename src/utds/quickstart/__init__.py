@@ -67,7 +67,7 @@ STORIES = {
         episodes=80,
         share=("walker-run",),
         share_episodes=200,
-        steps=15_000,
+        steps=10_000,
     ),
 }
 
