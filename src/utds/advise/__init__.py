@@ -2,8 +2,8 @@
 
 value.py      what each dataset is worth under the main task's reward
 bound.py      how far sharing it shrinks the bound of Corollary 1, in the random features of features.py
-dynamics.py   whether it follows the main task's dynamics: what is to be expected of a transition (expected.py), and how far
-              the candidate differs from it (difference.py)
+dynamics.py   whether it follows the main task's dynamics: what is to be expected of a transition (expected.py), and how
+              far the candidate differs from it (difference.py)
 ranking.py    the advice, in numbers and words; figure.py draws it
 """
 
