@@ -28,12 +28,29 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
             part = room / path.name
             yield part
             _sync(part)
-            if part.is_dir() and path.is_dir():  # rename can't replace a folder that holds something
-                os.rename(path, room / "replaced")
-            os.replace(part, path)
+            if part.is_dir() and path.is_dir():
+                _replace_folder(part, path)
+            else:
+                os.replace(part, path)
             _sync_folder(path.parent)
         finally:
             shutil.rmtree(room, ignore_errors=True)
+
+
+def _replace_folder(part: Path, path: Path) -> None:
+    """Rename can't replace a folder that holds something: the old one steps aside first, as `replaced`.
+
+    That name lasts no longer than the old folder is all there is: a kill while it is being deleted must not leave half
+    of it to be taken for the whole.
+    """
+    aside = part.with_name("replaced")
+    os.rename(path, aside)
+    try:
+        os.replace(part, path)
+    except OSError:
+        os.rename(aside, path)
+        raise
+    os.rename(aside, part.with_name("obsolete"))
 
 
 @contextlib.contextmanager

@@ -2,8 +2,10 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import h5py
@@ -271,6 +273,34 @@ def test_a_replacement_killed_between_its_renames_is_undone(root):
     room = folder.with_name(f".{folder.name}.abc.part")
     room.mkdir()
     os.rename(folder, room / "replaced")
+    assert store.load("robot-walk/medium").digest == kept.digest
+
+
+def test_of_two_killed_replacements_the_later_is_undone(root):
+    folder = ids.folder(full([4]).save("robot-walk/medium").name)
+    for name, lengths in (("zzz", [4]), ("abc", [5])):
+        kept = full(lengths).save("robot-walk/medium", overwrite=True)
+        room = folder.with_name(f".{folder.name}.{name}.part")
+        room.mkdir()
+        os.rename(folder, room / "replaced")
+        time.sleep(0.05)  # the file system's clock ticks slowly
+    assert store.load("robot-walk/medium").digest == kept.digest
+
+
+def test_a_kill_while_the_old_data_is_deleted_leaves_nothing_to_restore(root, monkeypatch):
+    full([4]).save("robot-walk/medium")
+    seen = []
+    monkeypatch.setattr(shutil, "rmtree", lambda room, **_: seen.extend(path.name for path in Path(room).iterdir()))
+    full([5]).save("robot-walk/medium", overwrite=True)
+    assert seen == ["obsolete"]
+
+
+def test_a_failed_replacement_leaves_the_old_data(root, monkeypatch):
+    kept = full([4]).save("robot-walk/medium")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+        with pytest.raises(DataError, match="could not write"):
+            full([5]).save("robot-walk/medium", overwrite=True)
     assert store.load("robot-walk/medium").digest == kept.digest
 
 

@@ -172,9 +172,9 @@ def _restore(id: str) -> None:
     """Bring back a dataset whose replacement was killed between its two renames."""
     folder = ids.folder(id)
     if not folder.exists():
-        for kept in folder.parent.glob(f".{folder.name}.*.part/replaced"):
-            kept.rename(folder)
-            return
+        found = list(folder.parent.glob(f".{folder.name}.*.part/replaced"))
+        if found:  # an earlier kill may have left an older one: the last to step aside is the one to bring back
+            max(found, key=lambda path: path.stat().st_ctime_ns).rename(folder)
 
 
 def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
