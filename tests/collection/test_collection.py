@@ -1,6 +1,7 @@
 """Collection: what it records, what a kill leaves behind, and the six kinds made from it."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -97,6 +98,14 @@ def test_only_a_collection_of_the_same_robot_can_be_shared(tmp_path):
     with pytest.raises(ConfigError, match="holds no recorded rounds to share"):
         Collection(tmp_path / "mine", Collect(TASK, share=str(tmp_path / "nowhere"), **OPTIONS))
     Collection(tmp_path / "theirs", Collect(TASK, steps=160, **OPTIONS)).run()
+    cut = tmp_path / "cut"
+    shutil.copytree(tmp_path / "theirs", cut)
+    (cut / "rounds" / "00000.npz").write_bytes(b"")
+    with pytest.raises(DataError, match="00000.npz is no recorded round"):
+        Collection(tmp_path / "mine", Collect(TASK, share=str(cut), **OPTIONS)).run()
+    (cut / "config.json").write_text("{}")
+    with pytest.raises(ConfigError, match="tells of no collection"):
+        Collection(tmp_path / "other", Collect(TASK, share=str(cut), **OPTIONS))
     with pytest.raises(
         ConfigError, match=r"of tinymass-reach-top-left with copies=4; only .* with copies=5 can be shared"
     ):

@@ -13,6 +13,7 @@ start loads all rounds, learns what is missing and goes on.
 
 import csv
 import functools
+import zipfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,7 +29,7 @@ from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
 from utds.progress import Advance
 from utds.rollout import Episodes
 
@@ -155,6 +156,8 @@ class Collection:
         if not found:
             raise ConfigError(f"{folder} holds no recorded rounds to share; give the folder of a collection")
         theirs = files.read_json(folder / "config.json")
+        if not {"task", "copies"} <= set(theirs):
+            raise ConfigError(f"{folder / 'config.json'} tells of no collection; give the folder of one")
         if domains.task(theirs["task"])[0].name != self.domain.name or theirs["copies"] != self.config.copies:
             raise ConfigError(
                 f"{folder} is of {theirs['task']} with copies={theirs['copies']}; only a collection of the same domain "
@@ -210,8 +213,11 @@ class Collection:
 
 
 def _read(path: Path) -> Episodes:
-    with np.load(path, allow_pickle=False) as columns:
-        return Episodes(**columns)
+    try:
+        with np.load(path, allow_pickle=False) as columns:
+            return Episodes(**columns)
+    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path} is no recorded round ({error}); remove it and the rounds after it to go on") from None
 
 
 def policy_of(state: State) -> dict[str, object]:
