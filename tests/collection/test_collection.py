@@ -101,7 +101,7 @@ def test_only_a_collection_of_the_same_robot_can_be_shared(tmp_path):
     cut = tmp_path / "cut"
     shutil.copytree(tmp_path / "theirs", cut)
     (cut / "rounds" / "00000.npz").write_bytes(b"")
-    with pytest.raises(DataError, match="00000.npz is no recorded round"):
+    with pytest.raises(DataError, match=r"00000\.npz is no recorded round"):
         Collection(tmp_path / "mine", Collect(TASK, share=str(cut), **OPTIONS)).run()
     (cut / "config.json").write_text("{}")
     with pytest.raises(ConfigError, match="tells of no collection"):
