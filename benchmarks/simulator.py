@@ -14,7 +14,7 @@ from utds.domains.suite import quiet_import
 COPIES = 10
 # Control steps of each copy in one timing. Many short timings: the fastest meets no neighbour on either core.
 STEPS = {"walker": 10, "quadruped": 10, "jaco": 3, "pointmass": 20}
-REPEATS = 100
+REPEATS = 300
 OVER_DM_CONTROL = {"walker": 3, "quadruped": 3, "jaco": 3, "pointmass": 5}  # required
 OF_BARE = {"walker": "70 %", "quadruped": "70 %", "jaco": "–", "pointmass": "–"}
 

@@ -19,6 +19,8 @@ from utds.errors import DomainError, SimulationError
 
 Array = NDArray[np.float64]
 
+FEW_SHAPES = 4  # geoms of a body, up to which testing each is quicker than a hierarchy
+
 # Draws one start state [state_size] with dm_control's own kind of random generator.
 Start = Callable[[np.random.RandomState], Array]
 
@@ -40,9 +42,9 @@ class Features(Mapping[str, Array]):
         source, where = self._slices[name]
         return (self._physics if source == "physics" else self._sensors)[:, where]
 
-    def span(self, first: str, last: str, every: int = 1) -> Array:
-        """Readings from sensor `first` to sensor `last`, in the model's order; `every` third, say: one view."""
-        return self._sensors[:, self._slices[first][1].start : self._slices[last][1].stop : every]
+    def span(self, first: str, last: str) -> Array:
+        """Readings from sensor `first` to sensor `last`, in the model's order: one view."""
+        return self._sensors[:, self._slices[first][1].start : self._slices[last][1].stop]
 
     def pick(self, readings: Readings) -> Array:
         """Numbers of several sensors as rows `[readings, n]`: one copy, quicker than a view for each."""
@@ -114,7 +116,14 @@ class Domain:
         """The compiled model. Shared by every user in the process: nobody writes to it."""
         with quiet():
             model = self.spec().compile()
-        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET  # a blow-up is reported, not papered over
+        disable = mujoco.mjtDisableBit
+        model.opt.disableflags |= disable.mjDSBL_AUTORESET  # a blow-up is reported, not papered over
+        # What MuJoCo does for large scenes costs a lone robot time and changes no digit: a single tree is a single
+        # island, and bodies of a few shapes need no hierarchy of boxes to find those that touch.
+        if model.ntree <= 1:
+            model.opt.disableflags |= disable.mjDSBL_ISLAND
+        if model.body_geomnum.max() <= FEW_SHAPES:
+            model.opt.disableflags |= disable.mjDSBL_MIDPHASE
         return model
 
     @functools.cached_property

@@ -13,7 +13,6 @@ BODIES = ("torso", "right_thigh", "right_leg", "right_foot", "left_thigh", "left
 def spec() -> mujoco.MjSpec:
     model = mujoco.MjSpec.from_string(*model_files("walker.xml"))
     for body in BODIES:
-        add_sensor(model, f"{body}_x", "framexaxis", "xbody", body)
         add_sensor(model, f"{body}_z", "framezaxis", "xbody", body)
     add_sensor(model, "torso_position", "framepos", "xbody", "torso")
     add_sensor(model, "torso_angular_momentum", "subtreeangmom", "body", "torso")
@@ -34,8 +33,10 @@ def start() -> Start:
 
 def observe(f: Features) -> Array:
     """Orientations 14, torso height 1, velocities 9."""
-    # The x components of each body's x and z axes: dm_control's xmat entries xx and xz.
-    orientations = f.span(f"{BODIES[0]}_x", f"{BODIES[-1]}_z", every=3)
+    # dm_control's xmat entries xx and xz of each body. The walker only turns about y, so xx is zz to the last digit,
+    # and the z axis, (xz, yz, zz), has them both: sensors are read in every physics step.
+    axes = f.span(f"{BODIES[0]}_z", f"{BODIES[-1]}_z").reshape(-1, len(BODIES), 3)
+    orientations = axes[:, :, ::-2].reshape(-1, 2 * len(BODIES))
     return np.concatenate([orientations, f["torso_position"][:, 2:], f["qvel"]], axis=1)
 
 
