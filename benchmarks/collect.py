@@ -1,12 +1,12 @@
 """Environment steps a second while collecting, over the pattern of most online code, at the same update ratio.
 
 That pattern, the released code's too: one environment of dm_control, one action at a time, and after it gradient steps
-on batches drawn one by one. It is written here around our own TD3 and replay buffer, compiled and with its buffers
-donated, so that networks, batches and gradients are the same on both sides. What can differ is the simulation and the
-handling of small things: much where updates are few, little where the gradient is nearly all of the cost.
+on batches drawn one by one. Its learner is a TD3 in PyTorch, where torch is installed, as in that code; and then our
+own, compiled and with its buffers donated, so that what remains is the simulation and the handling of small things.
+Networks, batches and their drawing are the same everywhere.
 """
 
-import functools
+import itertools
 import os
 import tempfile
 from collections.abc import Callable
@@ -14,19 +14,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from common import fastest, table
 from utds import domains
-from utds.algorithms.base import COMPILER
-from utds.algorithms.td3 import TD3, State
-from utds.collection.online import Collection, learner
+from utds.algorithms.td3 import State
+from utds.collection.online import Collection, _act, _learn, learner
 from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator
 from utds.domains.suite import quiet_import
 from utds.rollout import Episodes
+
+try:
+    from torch_td3 import Torch
+except ImportError:  # torch is no dependency of the package
+    Torch = None
 
 DOMAIN, TASK = "walker", "walk"
 STEPS = 60  # control steps of a measurement: of each copy here, of the one environment there
@@ -49,27 +54,37 @@ def collecting(config: Collect, folder: Path) -> tuple[Callable[[], None], State
     return run, start
 
 
+class Ours:
+    """Our TD3, a gradient step a call."""
+
+    def __init__(self, config: Collect, state: State) -> None:
+        self._algo, self._state, self._count = learner(config), jax.tree.map(np.array, state), itertools.count()
+
+    def act(self, observations: np.ndarray) -> np.ndarray:
+        return np.asarray(_act(self._algo, self._state, observations))
+
+    def update(self, columns: tuple[np.ndarray, ...]) -> None:
+        batches = Batch(*(jnp.asarray(column[None]) for column in columns))
+        self._state = _learn(self._algo, self._state, batches, 0, next(self._count))
+
+
 class Loop:
     """One environment of dm_control, stepped and learnt from in turn."""
 
-    def __init__(self, config: Collect, algo: TD3, state: State) -> None:
+    def __init__(self, config: Collect, learner: "Ours | Torch") -> None:
         self._domain, task = domains.task(config.task)
-        self._config = replace(config, copies=1)
+        self._config, self._learner = replace(config, copies=1), learner
         self._env = quiet_import("dm_control.suite").load(DOMAIN, TASK, task_kwargs={"random": 0})
         self._replay = Replay(self._domain, self._domain.tasks.index(task), self._config, REPEATS + 2)
         self._random = np.random.default_rng(0)
-        self._keys = iter(jax.random.split(jax.random.key(0), 2 * STEPS * (REPEATS + 2)))
-        self._act = jax.jit(algo.act)
-        self._update = jax.jit(functools.partial(update, algo), donate_argnums=0, compiler_options=COMPILER)
-        self._state = jax.tree.map(np.array, state)
         self._round(lambda _: self._random.uniform(-1, 1, (1, self._domain.action_size)), learn=False)
 
     def __call__(self) -> None:
         self._round(self._explore, learn=True)
-        jax.block_until_ready(self._state)
+        self._explore(np.zeros((1, self._domain.observation_size)))  # waits for the last gradient step
 
     def _explore(self, observations: np.ndarray) -> np.ndarray:
-        actions = np.asarray(self._act(self._state, observations))
+        actions = self._learner.act(observations)
         return np.clip(actions + self._config.noise * self._random.standard_normal(actions.shape), -1, 1)
 
     def _round(self, choose: Callable[[np.ndarray], np.ndarray], learn: bool) -> None:
@@ -84,8 +99,8 @@ class Loop:
             self._replay.add_step(t, episodes)
             due += self._config.update_ratio
             while learn and due > 1 - 1e-6:
-                batch = jax.tree.map(lambda x: x[0], self._replay.sample(self._random, 1))
-                self._state, due = self._update(self._state, batch, next(self._keys)), due - 1
+                self._learner.update(tuple(column[0] for column in self._replay.draw(self._random, 1)))
+                due -= 1
         self._replay.add_round(episodes)
 
 
@@ -93,25 +108,28 @@ def flat(now) -> np.ndarray:
     return np.concatenate([np.ravel(v) for v in now.observation.values()])
 
 
-def update(algo: TD3, state: State, batch: Batch, key: jax.Array) -> State:
-    return algo.update(state, batch, key)[0]
-
-
 def measured(name: str, ratio: float) -> dict[str, object]:
     config = Collect(f"{name}-{TASK}", steps=10 * STEPS * (REPEATS + 2), update_ratio=ratio, warmup=1)
+    domain = domains.get(DOMAIN)
     with tempfile.TemporaryDirectory() as folder:
-        ours, start = collecting(config, Path(folder))
-        works = {"ours": ours, "loop": Loop(config, learner(config), start)}
+        collect, start = collecting(config, Path(folder))
+        works = {"collect": collect, "ours": Loop(config, Ours(config, start))}
+        if Torch is not None:
+            works["torch"] = Loop(config, Torch(config, domain.observation_size, domain.action_size))
         for work in works.values():  # compile
             work()
         times = fastest(works, repeats=REPEATS)
-    ours_rate, loop_rate = config.copies * STEPS / times["ours"], STEPS / times["loop"]
-    return {
-        "gradient steps a step": ratio,
-        "steps/s": round(ours_rate),
-        "one dm_control environment": round(loop_rate),
-        "over it": f"{ours_rate / loop_rate:.2f}×",
-        "required": REQUIRED,
+    rates = {key: STEPS * (config.copies if key == "collect" else 1) / seconds for key, seconds in times.items()}
+    row: dict[str, object] = {"gradient steps a step": ratio, "steps/s": round(rates["collect"])}
+    if Torch is not None:
+        row |= {
+            "one environment, PyTorch": round(rates["torch"]),
+            "over it": f"{rates['collect'] / rates['torch']:.2f}×",
+            "required": REQUIRED,
+        }
+    return row | {
+        "one environment, our TD3": round(rates["ours"]),
+        "over it ": f"{rates['collect'] / rates['ours']:.2f}×",
     }
 
 
@@ -121,6 +139,8 @@ def main() -> None:
     batch = Collect(f"{DOMAIN}-{TASK}").batch
     rows = [measured(name, ratio) for ratio in RATIOS]
     table(f"collecting {DOMAIN}-{TASK}, batches of {batch}, on {os.cpu_count()} cores", rows)
+    if Torch is None:
+        print("For the comparison with the released code's framework: pip install torch")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,11 @@ class Replay:
         return seen.mean(axis=0, dtype=np.float64), seen.std(axis=0, dtype=np.float64)
 
     def sample(self, random: np.random.Generator, updates: int) -> Batch:
-        """`updates` batches [U, B, …], uniform over the windows of n steps that lie within an episode."""
+        """`updates` batches [U, B, …] for the learner."""
+        return Batch(*map(jnp.asarray, self.draw(random, updates)))
+
+    def draw(self, random: np.random.Generator, updates: int) -> tuple[np.ndarray, ...]:
+        """The columns of `updates` batches, uniform over the windows of n steps that lie within an episode."""
         n, copies = self._config.n_step, self._config.copies
         windows = self._steps - n + 1  # of an episode
         drawn = random.integers(
@@ -52,7 +56,7 @@ class Replay:
         row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
         t = drawn % windows
         rewards = sum(self._config.discount**k * self._rewards[row, t + k] for k in range(n))
-        columns = (
+        return (
             self._observations[row, t],
             self._actions[row, t],
             rewards,
@@ -61,4 +65,3 @@ class Replay:
             np.ones(drawn.shape, np.float32),  # all of it is the task's own
             np.zeros(drawn.shape, np.int32),
         )
-        return Batch(*map(jnp.asarray, columns))
