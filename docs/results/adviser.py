@@ -1,12 +1,12 @@
 """Does the adviser's score predict what sharing brings? Holds it against runs trained for real.
 
-    utds benchmark run pointmass --generate 100
-    python docs/results/adviser.py runs/pointmass --out docs/results/adviser
+    utds benchmark run pointmass
+    python docs/results/adviser.py runs/pointmass --out docs/results/pointmass/adviser
 
 Reads every finished UTDS run of a tree of run directories. The gain of a setting (main dataset, source) is the mean
 return of its seeds minus that of the run on the main data alone; the score is what `utds advise` says about the same
-datasets, told by their digests. Writes a table, a CSV file and a scatter plot, and prints the rank correlation with a
-bootstrap interval over main datasets.
+datasets, told by their digests. Writes a table, a CSV file and a scatter plot, and prints rank correlations with
+bootstrap intervals over main datasets: of the predicted returns with the measured ones, and of score and gain.
 """
 
 import csv
@@ -34,6 +34,15 @@ class Setting:
     gain: float  # mean return with sharing, minus that
     error: float  # standard error of the gain over seeds
     score: float  # the adviser's
+    plan_alone: float  # return that the adviser predicts without sharing
+
+    @property
+    def shared(self) -> float:
+        return self.alone + self.gain
+
+    @property
+    def plan_shared(self) -> float:
+        return self.plan_alone + self.score
 
 
 def final(run: Run, last: int) -> np.ndarray:
@@ -80,29 +89,29 @@ def settings(tree: Path, algorithm: str, last: int) -> list[Setting]:
             shared = runs[main, source]
             error = np.sqrt(sum(np.var(r, ddof=1) / len(r) if len(r) > 1 else np.nan for r in (alone, shared)))
             gain = shared.mean() - alone.mean()
-            table.append(Setting(main, source, alone.mean(), gain, float(error), scores[store.load(source).name]))
+            score = scores[store.load(source).name]
+            table.append(Setting(main, source, alone.mean(), gain, float(error), score, advice.value))
     if not table:
         raise ConfigError(f"{tree} holds no finished {algorithm} runs of one main dataset, alone and with a source")
     return table
 
 
-def spearman(scores: np.ndarray, gains: np.ndarray) -> float:
-    return float(np.corrcoef(rankdata(scores), rankdata(gains))[0, 1])
+def spearman(table: list[Setting], predicted: str, measured: str) -> float:
+    ranks = [rankdata([getattr(row, name) for row in table]) for name in (predicted, measured)]
+    return float(np.corrcoef(ranks)[0, 1]) if all(np.ptp(rank) > 0 for rank in ranks) else float("nan")
 
 
-def interval(table: list[Setting], seed: int = 0) -> tuple[float, float]:
-    """95 % of the correlation when main datasets, with all their sources, are drawn with replacement."""
+def correlation(table: list[Setting], predicted: str, measured: str, seed: int = 0) -> str:
+    """Spearman's, with 95 % of what it is when main datasets, with all their sources, are drawn with replacement."""
     random = np.random.default_rng(seed)
     mains = sorted({row.main for row in table})
     groups = {main: [row for row in table if row.main == main] for main in mains}
-    drawn = []
-    for _ in range(RESAMPLES):
-        rows = [row for main in random.choice(mains, len(mains)) for row in groups[main]]
-        scores, gains = np.array([r.score for r in rows]), np.array([r.gain for r in rows])
-        if np.ptp(scores) > 0 and np.ptp(gains) > 0:
-            drawn.append(spearman(scores, gains))
-    low, high = np.percentile(drawn, [2.5, 97.5])
-    return float(low), float(high)
+    drawn = [
+        spearman([row for main in random.choice(mains, len(mains)) for row in groups[main]], predicted, measured)
+        for _ in range(RESAMPLES)
+    ]
+    low, high = np.nanpercentile(drawn, [2.5, 97.5])
+    return f"**{spearman(table, predicted, measured):.2f}** (95 % interval {low:.2f} … {high:.2f})"
 
 
 def first_choices(table: list[Setting]) -> tuple[int, int, int]:
@@ -116,38 +125,48 @@ def first_choices(table: list[Setting]) -> tuple[int, int, int]:
 
 
 def scatter(table: list[Setting], path: Path) -> None:
-    """Gain against score; a colour and marker for each kind of main data."""
+    """Measured against predicted: returns with sharing, and gains; a colour and marker for each kind of main data."""
     kinds = sorted({row.main.rsplit("/", 1)[-1] for row in table})
     colours = (figures.BLUE, figures.VERMILLION, figures.GREEN, figures.ORANGE, figures.PURPLE, figures.SKY)
-    with figures.panel("predicted: fall of the bound", "gain in return over own data alone", 3.4) as (figure, axes):
-        axes.axhline(0, color=figures.INK, linewidth=0.6)
+    with figures.panels(2, 7.2, 3.4) as (figure, (left, right)):
+        right.axhline(0, color=figures.INK, linewidth=0.6)
         for kind, colour, marker in zip(kinds, colours, "osD^vP", strict=False):
             rows = [row for row in table if row.main.rsplit("/", 1)[-1] == kind]
-            axes.errorbar(
+            left.plot([r.plan_shared for r in rows], [r.shared for r in rows], marker, color=colour, label=kind)
+            right.errorbar(
                 [r.score for r in rows], [r.gain for r in rows], yerr=np.nan_to_num([r.error for r in rows]),
-                fmt=marker, color=colour, linewidth=0.8, label=kind,
+                fmt=marker, color=colour, linewidth=0.8,
             )  # fmt: skip
+        left.set(xlabel="predicted return with sharing", ylabel="measured")
+        right.set(xlabel="predicted gain over own data alone", ylabel="measured")
         figures.legend(figure, 3)
         figures.write(figure, path)
 
 
 def summary(table: list[Setting]) -> str:
     """The markdown page."""
-    scores, gains = np.array([row.score for row in table]), np.array([row.gain for row in table])
-    low, high = interval(table)
     best, second, mains = first_choices(table)
+    lone = list({row.main: row for row in table}.values())
     lines = [
-        f"{len(table)} settings over {mains} main datasets. Spearman's rank correlation between score and gain: "
-        f"**{spearman(scores, gains):.2f}** (95 % interval {low:.2f} … {high:.2f}, bootstrap over main datasets). "
+        f"{len(table)} settings over {mains} main datasets. Spearman's rank correlations, intervals by a bootstrap "
+        "over main datasets:",
+        "",
+        f"- predicted and measured return with sharing: {correlation(table, 'plan_shared', 'shared')}",
+        f"- predicted and measured return of the main data alone: {correlation(lone, 'plan_alone', 'alone')}",
+        f"- score and gain, their differences: {correlation(table, 'score', 'gain')}",
+        "",
         f"The first choice was truly the best source for {best} of {mains} main datasets, "
         f"best or second-best for {second} ({second / mains:.0%}).",
         "",
-        "| main data | shared | return alone | gain | ± | score |",
-        "|---|---|---|---|---|---|",
+        "| main data | shared | return alone | predicted | gain | ± | score |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in sorted(table, key=lambda row: (row.main, -row.score)):
         error = "–" if np.isnan(row.error) else f"{row.error:.1f}"
-        lines.append(f"| {row.main} | {row.source} | {row.alone:.1f} | {row.gain:+.1f} | {error} | {row.score:.4f} |")
+        lines.append(
+            f"| {row.main} | {row.source} | {row.alone:.1f} | {row.plan_alone:.1f} | {row.gain:+.1f} | {error} "
+            f"| {row.score:+.1f} |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -167,7 +186,7 @@ def main(tree: tyro.conf.Positional[Path], out: Path = Path("adviser"), algorith
         part.write_text(page, encoding="utf-8")
     with files.atomic(out.with_suffix(".csv")) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("main", "source", "alone", "gain", "standard_error", "score"))
+        writer.writerow(("main", "source", "alone", "gain", "standard_error", "score", "predicted_alone"))
         writer.writerows(vars(row).values() for row in table)
     scatter(table, out)
 

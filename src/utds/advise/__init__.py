@@ -2,6 +2,7 @@
 
 value.py      what each dataset is worth under the main task's reward
 bound.py      how far sharing it shrinks the bound of Corollary 1, in the random features of features.py
+plan.py       what a cautious planner would get out of the data with it: the prediction of the gain
 dynamics.py   whether it follows the main task's dynamics: what is to be expected of a transition (expected.py), and how
               far the candidate differs from it (difference.py)
 ranking.py    the advice, in numbers and words; figure.py draws it
@@ -11,12 +12,13 @@ import time
 from collections.abc import Sequence
 
 from utds.advise import value
-from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
+from utds.advise.bound import Ruler, combinations_of, good_behaviour
 from utds.advise.dynamics import Check, check, checks
+from utds.advise.plan import Planner
 from utds.advise.ranking import Advice, Candidate, Option
 from utds.advise.transitions import check_same_robot
 from utds.data.dataset import Dataset
-from utds.data.relabel import Rewards
+from utds.data.relabel import Rewards, rewards_for
 from utds.errors import ConfigError
 
 __all__ = ["Advice", "Candidate", "Check", "Option", "advise", "check", "checks"]
@@ -43,7 +45,8 @@ def advise(
         check_same_robot(main, other)
     started = time.perf_counter()
     own = value.worth(main.returns)
-    returns = [value.returns_for(other, main, rewards) for other in candidates]
+    labels = [rewards_for(other, main.metadata.task, rewards, main=main) for other in candidates]
+    returns = [value.returns_of(other, found) for other, found in zip(candidates, labels, strict=True)]
     dynamics = checks(main, candidates, seed=seed)
     allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
 
@@ -54,6 +57,9 @@ def advise(
     before = ruler.bound(good).gamma
     singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
     several = combinations_of(ruler, good, [singles[index] for index in allowed])
+    values = Planner([main, *candidates], [main.rewards, *labels], ruler.features.scale).values(
+        [(), *(bound.members for bound in (*singles, *several))]
+    )
     counts = dict(zip(allowed, good.sources[1:], strict=True))
     found = [
         Candidate(
@@ -62,9 +68,19 @@ def advise(
             dynamics=dynamics[index],
             overlap=ruler.overlap(main, other),
             good=counts.get(index, 0),
-            score=before - singles[index].gamma,
+            after=singles[index].gamma,
+            score=values[index,] - values[()],
         )
         for index, other in enumerate(candidates)
+    ]
+    options = [
+        Option(
+            names=tuple(candidates[index].name for index in bound.members),
+            after=bound.gamma,
+            shrinkage=1 - bound.gamma / before,
+            score=values[bound.members] - values[()],
+        )
+        for bound in (*(singles[index] for index in allowed), *several)
     ]
     return Advice(
         main=main.name,
@@ -74,21 +90,8 @@ def advise(
         good_own=good.sources[0],
         good_episodes=sum(good.sources),
         before=before,
-        candidates=tuple(sorted(found, key=lambda c: (c.dynamics.verdict == "different", -c.score))),
-        options=_options(candidates, before, [*(singles[index] for index in allowed), *several]),
+        value=values[()],
+        candidates=tuple(sorted(found, key=lambda c: (c.dynamics.verdict == "different", -c.score, c.after))),
+        options=tuple(sorted(options, key=lambda option: (-option.score, option.after))),
         seconds=time.perf_counter() - started,
     )
-
-
-def _options(candidates: Sequence[Dataset], before: float, bounds: Sequence[Bound]) -> tuple[Option, ...]:
-    """What can be shared, best first."""
-    options = [
-        Option(
-            names=tuple(candidates[index].name for index in bound.members),
-            after=bound.gamma,
-            score=before - bound.gamma,
-            shrinkage=1 - bound.gamma / before,
-        )
-        for bound in bounds
-    ]
-    return tuple(sorted(options, key=lambda option: -option.score))

@@ -50,14 +50,13 @@ def _bounds(axes: "Axes", advice: Advice) -> None:
             place, option.after, height=0.6, color=figures.GREEN if picked else "none", edgecolor=figures.GREEN,
             hatch=None if picked else "///", linewidth=1,
         )  # fmt: skip
-        axes.annotate(
-            f"−{option.shrinkage:.0%}", (option.after, place), xytext=(3, 0), textcoords="offset points", va="center"
-        )
+        gains = f"−{option.shrinkage:.0%}, return {option.score:+.3g}"
+        axes.annotate(gains, (option.after, place), xytext=(3, 0), textcoords="offset points", va="center")
     axes.axvline(advice.before, color=figures.BLUE, linestyle=":", linewidth=1)
     axes.set_yticks(range(len(shown)), [" +\n".join(option.names) for option in shown])
     axes.invert_yaxis()
     axes.set(
-        xlabel="expected uncertainty under good behaviour\n(dotted: main data alone; filled: recommended)",
+        xlabel="E[Γ] under good behaviour\n(dotted: own data alone; filled: chosen)",
         title="How far sharing shrinks the bound",
-        xlim=(0, 1.25 * advice.before),
+        xlim=(0, 1.6 * advice.before),
     )

@@ -19,7 +19,8 @@ class Candidate:
     dynamics: Check
     overlap: float  # share of its state-actions that the main data covers already
     good: int  # episodes of the good behaviour that come from it
-    score: float  # predicted gain: by how much E_π*[Γ_lcb] falls when it is shared alone
+    after: float  # E_π*[Γ_lcb] when it is shared alone
+    score: float  # predicted gain: by how much a cautious plan's return grows then
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class Option:
 
     names: tuple[str, ...]
     after: float  # E_π*[Γ_lcb] with them
-    score: float  # by how much it falls
-    shrinkage: float  # the same as a share of E_π*[Γ_lcb] of the main data alone
+    shrinkage: float  # by how much it falls, as a share of E_π*[Γ_lcb] of the main data alone
+    score: float  # by how much a cautious plan's return grows
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Advice:
     good_own: int  # of its episodes that are the main data's own
     good_episodes: int  # of it in all
     before: float  # E_π*[Γ_lcb] of the main data alone
+    value: float  # predicted return of the main data alone: a cautious plan's
     candidates: tuple[Candidate, ...]  # best first; those with other dynamics last
     options: tuple[Option, ...]  # single candidates and combinations of those with the main task's dynamics, best first
     seconds: float
@@ -84,8 +86,9 @@ def _choose(advice: Advice) -> str:
     found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
     better = max(found, key=lambda candidate: candidate.worth.best)
     text = (
-        f"Share {_listed(chosen.names)} with {advice.main}: the expected uncertainty under good behaviour falls "
-        f"from {advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
+        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from {advice.value:.3g} to "
+        f"{advice.value + chosen.score:.3g}, and the expected uncertainty under good behaviour falls from "
+        f"{advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
     )
     if better.worth.best > advice.worth.best:
         text += (
@@ -93,7 +96,9 @@ def _choose(advice: Advice) -> str:
             f"the main data's own {advice.worth.best:.0f}."
         )
     else:
-        text += f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds coverage only."
+        text += (
+            f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds the ways between."
+        )
     return text
 
 

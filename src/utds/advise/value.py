@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from utds.advise.transitions import Floats
 from utds.data.dataset import Dataset
-from utds.data.relabel import Rewards, rewards_for
 
 Array = NDArray[np.float64]
 
@@ -24,9 +24,8 @@ class Worth:
     returns: Array = field(repr=False, compare=False)  # [E]
 
 
-def returns_for(dataset: Dataset, main: Dataset, rewards: Rewards) -> Array:
-    """Returns [E] of the episodes of a candidate under the main task's reward."""
-    labels = rewards_for(dataset, main.metadata.task, rewards, main=main)
+def returns_of(dataset: Dataset, labels: Floats) -> Array:
+    """Returns [E] of a dataset's episodes with these rewards [N]."""
     return np.add.reduceat(labels, dataset.starts[:-1], dtype=np.float64)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 LEGEND = (
     "best: mean return of its best tenth under the main task; better: share of it beyond the main data's best tenth; "
     "covered: share that the main data knows already; dynamics: p is how likely so large a difference is by chance; "
-    "bound: E[Γ] under good behaviour after sharing; score: by how much it falls"
+    "bound: E[Γ] under good behaviour after sharing; return: of a cautious plan through both datasets; score: its gain"
 )
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
@@ -61,7 +61,8 @@ def advise(
     console.print(LEGEND, style="dim", highlight=False)
     for option in found.options[:3]:
         if len(option.names) > 1:
-            console.print(f"together {' + '.join(option.names)}: bound shrinks by {option.shrinkage:.0%}")
+            gains = f"score {option.score:+.3g}, bound shrinks by {option.shrinkage:.0%}"
+            console.print(f"together {' + '.join(option.names)}: {gains}")
     console.print(found.recommendation, style="bold", highlight=False)
     if out is not None:
         console.print(f"written to {out}: advice.json, advice.svg, advice.png", highlight=False)
@@ -72,8 +73,8 @@ def _table(advice: "Advice") -> "Table":
     from rich import box
     from rich.table import Table
 
-    title = f"{advice.main}: own best tenth returns {advice.worth.best:.0f}, bound {advice.before:.3f}"
-    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "score", title=title)
+    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, return {advice.value:.3g}"
+    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "return", "score", title=title)
     shown.box, shown.padding, shown.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
     shown.columns[0].overflow = "fold"
     for column in shown.columns[1:]:
@@ -86,8 +87,9 @@ def _table(advice: "Advice") -> "Table":
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
             _dynamics(candidate),
-            "–" if refused else f"{advice.before - candidate.score:.3f}",
-            "refused" if refused else f"{candidate.score:.4f}",
+            "–" if refused else f"{candidate.after:.3f}",
+            "–" if refused else f"{advice.value + candidate.score:.3g}",
+            "refused" if refused else f"{candidate.score:+.3g}",
         )
     return shown
 
