@@ -96,9 +96,7 @@ def _choose(advice: Advice) -> str:
             f"the main data's own {advice.worth.best:.0f}."
         )
     else:
-        text += (
-            f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds the ways between."
-        )
+        text += f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds coverage only."
     return text
 
 
