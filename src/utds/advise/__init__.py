@@ -9,12 +9,12 @@ ranking.py    the advice, in numbers and words; figure.py draws it
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from utds.advise import value
-from utds.advise.bound import Ruler, combinations_of, good_behaviour
+from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
 from utds.advise.dynamics import Check, check, checks
-from utds.advise.plan import Planner
+from utds.advise.plan import Members, Planner
 from utds.advise.ranking import Advice, Candidate, Option
 from utds.advise.transitions import check_same_robot
 from utds.data.dataset import Dataset
@@ -73,15 +73,7 @@ def advise(
         )
         for index, other in enumerate(candidates)
     ]
-    options = [
-        Option(
-            names=tuple(candidates[index].name for index in bound.members),
-            after=bound.gamma,
-            shrinkage=1 - bound.gamma / before,
-            score=values[bound.members] - values[()],
-        )
-        for bound in (*(singles[index] for index in allowed), *several)
-    ]
+    bounds = [*(singles[index] for index in allowed), *several]
     return Advice(
         main=main.name,
         task=main.metadata.task,
@@ -92,6 +84,22 @@ def advise(
         before=before,
         value=values[()],
         candidates=tuple(sorted(found, key=lambda c: (c.dynamics.verdict == "different", -c.score, c.after))),
-        options=tuple(sorted(options, key=lambda option: (-option.score, option.after))),
+        options=_options(candidates, before, bounds, values),
         seconds=time.perf_counter() - started,
     )
+
+
+def _options(
+    candidates: Sequence[Dataset], before: float, bounds: Sequence[Bound], values: Mapping[Members, float]
+) -> tuple[Option, ...]:
+    """What can be shared, best first."""
+    options = [
+        Option(
+            names=tuple(candidates[index].name for index in bound.members),
+            after=bound.gamma,
+            shrinkage=1 - bound.gamma / before,
+            score=values[bound.members] - values[()],
+        )
+        for bound in bounds
+    ]
+    return tuple(sorted(options, key=lambda option: (-option.score, option.after)))
