@@ -95,6 +95,7 @@ def problems(make_pool) -> dict[str, Pool]:
     constant  reward 1 at every step, for ever: Q = 1 / (1 − γ) = 2
     chain     state k = 0, 1, 2 leads to k + 1 without reward; the step from 2 ends with reward 1: Q = γ², γ, 1
     bandit    one state; actions in [−0.6, 0.2] only, reward a: a line through them looks best at a = 1, never tried
+    valley    one state; reward −(a + 0.4)², so that a = −0.4 is best
 
     Each comes with a little shared data of another state, (3, 3), where every action ends with reward 0.
     """
@@ -108,6 +109,7 @@ def problems(make_pool) -> dict[str, Pool]:
         "constant": (states, actions, np.ones(SIZE), states[::-1], np.zeros(SIZE, bool)),
         "chain": (places[k], actions, k == 2, places[k + 1], k == 2),
         "bandit": (np.zeros((SIZE, 2)), low, low[:, 0]),
+        "valley": (np.zeros((SIZE, 2)), actions, -((actions[:, 0] + 0.4) ** 2)),
     }
     return {
         name: share(_dataset(name, *main), others, rewards=lambda o, a, n: np.zeros(len(o)))

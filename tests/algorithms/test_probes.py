@@ -1,8 +1,11 @@
 """Small problems with known answers, learnt by every algorithm; and a bandit whose best-looking action has no data."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from utds.algorithms import ALGORITHMS
 from utds.algorithms.networks import q_values
@@ -58,3 +61,11 @@ def test_bandit_beyond_the_data(name, learn):
     if name == "utds":
         gamma = uncertainty(q_at(run, [0, 0], [-0.2, 0.9]))
         assert gamma[1] > 3 * gamma[0]
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_saturation_draws_a_policy_from_the_bounds(weight, problems, tiny, tmp_path):
+    """The best action maximises −(a + 0.4)² − weight·artanh(a)²."""
+    run = train(problems["valley"], replace(tiny("td3"), saturation=weight), steps=2 * STEPS, out=tmp_path / "run")
+    best = brentq(lambda a: (a + 0.4) * (1 - a**2) + weight * np.arctanh(a), -0.9, 0.9)
+    assert float(run.act(np.zeros((1, 2)))[0, 0]) == pytest.approx(best, abs=0.03)

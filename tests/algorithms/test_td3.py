@@ -64,6 +64,15 @@ def test_policy_losses_equal_numpy(batch):
     assert BC(**SMALL).actor_loss(state.actor, batch) == pytest.approx(cloning, abs=1e-5)
 
 
+def test_saturation_adds_the_squared_outputs_before_tanh(batch):
+    state = fresh()
+    before_tanh = np.arctanh(numpy_policy(state.actor, np.asarray(batch.observations, np.float64)))
+    plain, penalised = (TD3(**SMALL, saturation=c).policy_loss(state.actor, state, batch)[0] for c in (0, 0.3))
+    assert penalised - plain == pytest.approx(0.3 * np.mean(before_tanh**2), abs=1e-5)
+    with pytest.raises(ConfigError, match="saturation=-1"):
+        TD3(saturation=-1)
+
+
 def test_policy_and_targets_move_every_second_step(batch):
     algo, state = TD3(**SMALL, policy_delay=2), fresh()
     update = jax.jit(algo.update)

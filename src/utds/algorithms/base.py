@@ -192,6 +192,8 @@ def check(config: Any) -> None:
             raise ConfigError(f"{name}={value} must be positive")
         if name == "anneal_steps" and value is not None and value < 1:
             raise ConfigError(f"anneal_steps={value} must be at least 1, or left out for constant rates")
+        if name == "saturation" and not value >= 0:
+            raise ConfigError(f"saturation={value} must be at least 0")
         if name == "discount" and not 0 <= value < 1:
             raise ConfigError(f"discount={value} must lie in [0, 1)")
         if name == "tau" and not 0 < value <= 1:

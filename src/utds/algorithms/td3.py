@@ -16,7 +16,7 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import Metrics, Normal, Spec
-from utds.algorithms.networks import MLP, deterministic, init_ensemble, init_mlp, q_values
+from utds.algorithms.networks import MLP, deterministic, init_ensemble, init_mlp, mlp, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
@@ -55,6 +55,7 @@ class TD3:
     anneal_steps: int | None = None  # steps over which the learning rates fall linearly to nothing; none: constant
     smoothing: float = 0.2  # standard deviation of the noise on target actions
     smoothing_clip: float = 0.5  # bound of that noise
+    saturation: float = 0.0  # weight of the squared outputs before the policy's tanh, which has no slope at large ones
     policy_delay: int = 2  # critic steps a policy step; the target networks move with the policy
     floor: Floor = None  # least value of a Bellman target: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
 
@@ -131,9 +132,16 @@ class TD3:
         loss = -jnp.mean(q_values(first, batch.observations, deterministic(actor, batch.observations)))
         return loss, {"actor_loss": loss}
 
+    def policy_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
+        """The algorithm's own loss, and what keeps the policy where it can still turn round."""
+        loss, metrics = self.actor_loss(actor, state, batch)
+        if self.saturation:
+            loss += self.saturation * jnp.mean(mlp(actor, batch.observations) ** 2)
+        return loss, metrics
+
     def policy_step(self, state: State, batch: Batch) -> tuple[State, Metrics]:
         """One ascent of the policy, then the targets' move."""
-        grads, metrics = jax.grad(self.actor_loss, has_aux=True)(state.actor, state, batch)
+        grads, metrics = jax.grad(self.policy_loss, has_aux=True)(state.actor, state, batch)
         rate = base.annealed(self.actor_rate, state.step, self.anneal_steps)
         actor, moments = base.descend(grads, state.actor, state.actor_moments, rate)
         return state._replace(
