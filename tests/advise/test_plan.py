@@ -5,7 +5,6 @@ import pytest
 
 from utds.advise import plan
 from utds.advise.plan import Planner
-from utds.advise.transitions import scale_of
 from utds.data.dataset import Dataset
 
 STEP = 0.1  # of the walk along the line
@@ -27,7 +26,7 @@ def walk(start: float, steps: int, direction: int = 1, terminated: bool = False)
 
 
 def planner(datasets: list[Dataset], labels: list[np.ndarray]) -> Planner:
-    return Planner(datasets, [np.asarray(x, np.float32) for x in labels], scale_of(datasets))
+    return Planner(datasets, [np.asarray(x, np.float32) for x in labels])
 
 
 def test_a_dataset_alone_is_worth_its_episode():
@@ -42,24 +41,31 @@ def test_shared_data_goes_on_where_the_own_data_ends():
     assert found.value((0,)) == pytest.approx(5, abs=1e-4)
 
 
-def test_a_gap_costs_its_length():
-    """Ten steps to the end of the own walk, where it waits; ten with a reward of 1 beyond a small gap."""
+def test_a_gap_costs_the_square_of_its_length():
+    """Ten steps to the end of the own walk, where it waits; ten with a reward of 1 beyond a gap of 0.12."""
     places = STEP * np.minimum(np.arange(21), 10)
     own = Dataset.from_arrays(np.stack([places, np.ones(21)], axis=1), np.full((20, 1), 0.5), np.zeros(20))
-    found = planner([own, walk(1.02, 10)], [np.zeros(20), np.ones(10)])
-    gap = 0.02 / float(found._deviation[0])
-    assert found.value((0,)) == pytest.approx(10 - plan.PRICE * gap / found._unit, abs=1e-3)
+    found = planner([own, walk(1.12, 10)], [np.zeros(20), np.ones(10)])
+    assert found.value((0,)) == pytest.approx(10 - (0.12 / STEP) ** 2, abs=1e-3)
+
+
+def test_no_way_leads_through_a_wall():
+    """Two walks along both sides of a wall: far nearer to each other than to their ends, and yet apart."""
+    along = STEP * np.arange(31)
+    low, high = (np.stack([along, np.full(31, side)], axis=1) for side in (0.0, 0.02))
+    own, other = (Dataset.from_arrays(side, np.full((30, 1), 0.5), np.zeros(30)) for side in (low, high))
+    found = planner([own, other], [np.zeros(30), np.ones(30)])
+    assert found.value((0,)) == 0
 
 
 def test_no_plan_goes_on_after_a_termination():
-    """The walk that leads to the rewards ends for good where they begin; without that, five of them are free."""
-    away, rewarded = walk(0, 10, direction=-1), walk(0.5, 10)
+    """Half a step lies between the walk that leads there and the rewards; where it ends for good, the last step too."""
+    away, rewarded = walk(0, 10, direction=-1), walk(0.55, 10)
     values = [
         planner([away, walk(0, 5, terminated=ends), rewarded], [np.zeros(10), np.zeros(5), np.ones(10)]).value((0, 1))
         for ends in (False, True)
     ]
-    assert values[0] >= 5 - 1e-4
-    assert values[1] < values[0] - 0.1  # it has to leave the walk before its end, at the cost of a way
+    assert values == pytest.approx([5 - 0.5**2, 6 - 1.5**2], abs=1e-3)
 
 
 def test_sharing_never_predicts_a_loss():

@@ -16,7 +16,7 @@ from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
 from utds.advise.dynamics import Check, check, checks
 from utds.advise.plan import Members, Planner
 from utds.advise.ranking import Advice, Candidate, Option
-from utds.advise.transitions import check_same_robot
+from utds.advise.transitions import Floats, check_same_robot
 from utds.data.dataset import Dataset
 from utds.data.relabel import Rewards, rewards_for
 from utds.errors import ConfigError
@@ -57,9 +57,8 @@ def advise(
     before = ruler.bound(good).gamma
     singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
     several = combinations_of(ruler, good, [singles[index] for index in allowed])
-    values = Planner([main, *candidates], [main.rewards, *labels], ruler.features.scale).values(
-        [(), *(bound.members for bound in (*singles, *several))]
-    )
+    bounds = [*(singles[index] for index in allowed), *several]
+    values = _values(known, [main.rewards, *(labels[index] for index in allowed)], allowed, bounds)
     counts = dict(zip(allowed, good.sources[1:], strict=True))
     found = [
         Candidate(
@@ -69,11 +68,10 @@ def advise(
             overlap=ruler.overlap(main, other),
             good=counts.get(index, 0),
             after=singles[index].gamma,
-            score=values[index,] - values[()],
+            score=values[index,] - values[()] if index in allowed else None,
         )
         for index, other in enumerate(candidates)
     ]
-    bounds = [*(singles[index] for index in allowed), *several]
     return Advice(
         main=main.name,
         task=main.metadata.task,
@@ -83,10 +81,19 @@ def advise(
         good_episodes=sum(good.sources),
         before=before,
         value=values[()],
-        candidates=tuple(sorted(found, key=lambda c: (c.dynamics.verdict == "different", -c.score, c.after))),
+        candidates=tuple(sorted(found, key=lambda c: (c.score is None, -(c.score or 0), c.after))),
         options=_options(candidates, before, bounds, values),
         seconds=time.perf_counter() - started,
     )
+
+
+def _values(
+    known: Sequence[Dataset], labels: Sequence[Floats], allowed: Sequence[int], bounds: Sequence[Bound]
+) -> dict[Members, float]:
+    """Values of plans with the main data alone, and with each choice; the planner knows only what is allowed."""
+    choices: list[Members] = [(), *(bound.members for bound in bounds)]
+    places = [tuple(allowed.index(index) for index in members) for members in choices]
+    return dict(zip(choices, Planner(known, labels).values(places), strict=True))
 
 
 def _options(

@@ -1,13 +1,14 @@
 """What a cautious planner would get out of the data, alone and shared: the adviser's prediction of the gain.
 
 The data is cut into stretches of a few recorded steps. A plan starts where the task starts, follows a stretch to its
-end, and goes on with the next one of the episode or with any stretch, of any dataset, that begins near; the way there
-costs what it is long. The best plan over the task's episode is found by backward induction, its value is in units of
-return: where good episodes are on record it is near theirs, and sharing raises it where another dataset knows a stretch
-that the task's own data lacks.
+end, and goes on with the next one of the episode or with a stretch, of any dataset, that begins near. A way is as long
+as the quick steps that it takes, of the feature that needs most, and costs the greatest reward times the square of
+that: within a step is almost there, but three steps in which nobody was recorded may lead through a wall. The best plan
+over the task's episode is found by backward induction, its value is in units of return: where good episodes are on
+record it is near theirs, and sharing raises it where another dataset knows a stretch that the task's own data lacks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,25 +16,27 @@ from numpy.typing import NDArray
 
 from utds import domains, progress
 from utds.advise.features import Array
-from utds.advise.transitions import Floats, Scale, spaced
+from utds.advise.transitions import Floats, spaced
 from utds.data.dataset import Dataset
 from utds.domains.simulator import Simulator
 
 Members = tuple[int, ...]  # candidates, counted from 0; () is the main data alone
 
-PRICE = 8.0  # of a way as long as the median distance between states, in steps of the greatest reward
+QUICK = 0.99  # share of recorded steps that change a feature by less than a quick one
 STRIDE = 10  # most steps of a stretch
 STRETCHES = 6000  # of a dataset, at most: episodes beyond are left out, half of the rest are the best ones
 NEAREST = 4  # stretches of each dataset that a plan can go on with
 _STARTS = 32  # start states
+_SAMPLE = 20_000  # transitions of a dataset that tell how far a step goes
 _ROWS = 1000  # states whose distances are computed at once
+_STILL = 0.01  # deviations that a quick step changes a feature by at least, though it never changes in an episode
 
 
 class Stretches(NamedTuple):
     """Recorded stretches of one dataset, those of an episode one after another."""
 
-    begin: Floats  # [n, O] scaled
-    end: Floats  # [n, O] scaled
+    begin: Floats  # [n, O] in quick steps
+    end: Floats  # [n, O] in quick steps
     reward: Floats  # [n] summed
     last: NDArray[np.bool_]  # [n] of its episode
     final: NDArray[np.bool_]  # [n] nothing comes after it: the episode terminated
@@ -43,29 +46,28 @@ class Join(NamedTuple):
     """Where plans can go on: stretches of one dataset that begin near some states."""
 
     stretch: NDArray[np.int64]  # [n, k]
-    distance: Floats  # [n, k]
+    distance: Floats  # [n, k] in quick steps
 
 
 class Planner:
     """Values of the best plans with the main data and any candidates; `labels` are rewards under the main task."""
 
-    def __init__(self, datasets: Sequence[Dataset], labels: Sequence[Floats], scale: Scale) -> None:
-        self._mean, self._deviation = (part[: datasets[0].observation_size] for part in scale)
+    def __init__(self, datasets: Sequence[Dataset], labels: Sequence[Floats]) -> None:
+        self._step = quick_step(datasets)
         self._stride = min(STRIDE, max(-(-data.size // STRETCHES) for data in datasets))
         self._parts = [self._cut(data, reward) for data, reward in zip(datasets, labels, strict=True)]
         starts, self._horizon = _task(datasets[0])
         self._starts = self._scaled(starts)
         self._least = float(min(reward.min() for reward in labels))
         self._stake = float(max(reward.max() for reward in labels)) - self._least
-        self._unit = _typical_distance(np.concatenate([part.begin for part in self._parts]))
         self._joins: dict[tuple[int, int], Join] = {}
 
-    def values(self, choices: Iterable[Members]) -> dict[Members, float]:
+    def values(self, choices: Sequence[Members]) -> list[float]:
         """The value of each choice of candidates to share."""
-        chosen, found = list(dict.fromkeys(choices)), {}
-        with progress.bar("planning", len(chosen), "plans") as advance:
-            for members in chosen:
-                found[members] = self.value(members)
+        found = []
+        with progress.bar("planning", len(choices), "plans") as advance:
+            for members in choices:
+                found.append(self.value(members))
                 advance()
         return found
 
@@ -93,7 +95,7 @@ class Planner:
         """Where to go on among the chosen datasets' stretches, one after another, and what the way costs: [n, k]."""
         index = np.concatenate([join.stretch + offset for join, offset in zip(joins, offsets, strict=False)], axis=1)
         distance = np.concatenate([join.distance for join in joins], axis=1)
-        return index, PRICE * self._stake / self._unit * distance
+        return index, self._stake * distance**2
 
     def _join(self, source: int, target: int) -> Join:
         if (source, target) not in self._joins:
@@ -103,7 +105,7 @@ class Planner:
     def _beginning(self, target: int) -> Join:
         """The stretches nearest to the start states, with all that are as near: many episodes may begin alike."""
         begin = self._parts[target].begin
-        distance = np.linalg.norm(begin - self._starts[:, None], axis=2)
+        distance = np.abs(begin - self._starts[:, None]).max(axis=2)
         count = min(NEAREST, len(begin))
         near = distance <= np.partition(distance, count - 1, axis=1)[:, count - 1 : count]
         nearest = distance.argmin(axis=1)[:, None]  # stands in for those farther away
@@ -120,7 +122,7 @@ class Planner:
             distance = square - 2 * some @ begin.T  # squared, but for a term that is the same for all
             found.append(np.argpartition(distance, count - 1, axis=1)[:, :count])
         index = np.concatenate(found)
-        return Join(index, np.linalg.norm(begin[index] - states[:, None], axis=2))
+        return Join(index, np.abs(begin[index] - states[:, None]).max(axis=2))
 
     def _cut(self, data: Dataset, reward: Floats) -> Stretches:
         episodes = self._episodes(data, reward)
@@ -138,7 +140,7 @@ class Planner:
         )
 
     def _scaled(self, observations: Floats) -> Floats:
-        return (observations - self._mean) / self._deviation
+        return observations / self._step
 
     def _episodes(self, data: Dataset, reward: Floats) -> NDArray[np.int64]:
         """All of them, or, of many, as many as give `STRETCHES`: half the best ones, half evenly spread."""
@@ -161,8 +163,14 @@ def _task(main: Dataset) -> tuple[Floats, int]:
     return main.observations[main.rows[main.starts[episodes]]], int(np.diff(main.starts).max())
 
 
-def _typical_distance(states: Floats) -> float:
-    """The median distance between two states drawn at random."""
-    random = np.random.default_rng(0)
-    left, right = random.integers(0, len(states), (2, 2000))
-    return max(float(np.median(np.linalg.norm(states[left] - states[right], axis=1))), 1e-6)
+def quick_step(datasets: Sequence[Dataset]) -> Floats:
+    """How far a quick step moves each feature [O]."""
+    rows = [data.rows[spaced(data.size, _SAMPLE)] for data in datasets]
+    before, after = (
+        np.concatenate([data.observations[row + ahead] for data, row in zip(datasets, rows, strict=True)])
+        for ahead in (0, 1)
+    )
+    moved = np.abs(after - before)
+    rare = np.sqrt((moved**2).mean(axis=0))  # features that seldom change, and then by much, such as contacts
+    step = np.maximum(np.maximum(np.quantile(moved, QUICK, axis=0), rare), _STILL * before.std(axis=0))
+    return np.where(step > 0, step, 1.0).astype(np.float32)

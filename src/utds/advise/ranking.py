@@ -20,7 +20,7 @@ class Candidate:
     overlap: float  # share of its state-actions that the main data covers already
     good: int  # episodes of the good behaviour that come from it
     after: float  # E_π*[Γ_lcb] when it is shared alone
-    score: float  # predicted gain: by how much a cautious plan's return grows then
+    score: float | None  # predicted gain: by how much a cautious plan's return grows then; None where it is refused
 
 
 @dataclass(frozen=True)

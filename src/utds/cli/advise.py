@@ -80,16 +80,16 @@ def _table(advice: "Advice") -> "Table":
     for column in shown.columns[1:]:
         column.justify, column.no_wrap = "right", True
     for candidate in advice.candidates:
-        refused = candidate.dynamics.verdict == "different"
+        score = candidate.score
         shown.add_row(
             candidate.name.replace("/", "/\n", 1),
             f"{candidate.worth.best:.0f}",
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
             _dynamics(candidate),
-            "–" if refused else f"{candidate.after:.3f}",
-            "–" if refused else f"{advice.value + candidate.score:.3g}",
-            "refused" if refused else f"{candidate.score:+.3g}",
+            "–" if score is None else f"{candidate.after:.3f}",
+            "–" if score is None else f"{advice.value + score:.3g}",
+            "refused" if score is None else f"{score:+.3g}",
         )
     return shown
 
