@@ -8,6 +8,7 @@ import pytest
 
 from utds import rollout
 from utds.collection import kinds
+from utds.data import store
 from utds.data.dataset import Dataset
 
 Push = Callable[..., Dataset]
@@ -48,9 +49,12 @@ def push(tiny) -> Push:
 
 @pytest.fixture
 def corners(push) -> dict[str, Dataset]:
-    """Main data that hardly leaves the middle, and two candidates: one goes where the reward is, one the other way."""
-    return {
-        "main": push(0, (-0.2, -0.2), task="reach-top-right"),
-        "there": push(1, (0.15, 0.15)),
-        "away": push(2, (-0.2, -0.2)),
+    """Stored: main data about the middle, and two candidates: one goes where the reward is, one the other way."""
+    made = {
+        "own": push(0, task="reach-top-right"),
+        "there": push(2, (0.1, 0.1)),
+        "away": push(3, (-0.2, -0.2)),
     }
+    for name, data in made.items():
+        data.save(name)
+    return {name: store.load(name) for name in made}

@@ -2,7 +2,8 @@
 
 value.py      what each dataset is worth under the main task's reward
 bound.py      how far sharing it shrinks the bound of Corollary 1, in the random features of features.py
-plan.py       what a cautious planner would get out of the data with it: the prediction of the gain
+plan.py       what a cautious planner would get out of the data with it
+prospect.py   what training promises, from plan and bound: the prediction of the gain
 dynamics.py   whether it follows the main task's dynamics: what is to be expected of a transition (expected.py), and how
               far the candidate differs from it (difference.py)
 ranking.py    the advice, in numbers and words; figure.py draws it
@@ -14,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from utds.advise import value
 from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
 from utds.advise.dynamics import Check, check, checks
-from utds.advise.plan import Members, Planner
+from utds.advise.plan import Members
+from utds.advise.prospect import Prospect, prospects
 from utds.advise.ranking import Advice, Candidate, Option
-from utds.advise.transitions import Floats, check_same_robot
+from utds.advise.transitions import check_same_robot
 from utds.data.dataset import Dataset
 from utds.data.relabel import Rewards, rewards_for
 from utds.errors import ConfigError
@@ -54,13 +56,14 @@ def advise(
     known = [main, *(candidates[index] for index in allowed)]
     good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
     ruler = Ruler([main, *candidates], width, seed, reach, limit)
-    before = ruler.bound(good).gamma
+    before = ruler.bound(good)
     singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
     several = combinations_of(ruler, good, [singles[index] for index in allowed])
     bounds = [*(singles[index] for index in allowed), *several]
-    values = _values(known, [main.rewards, *(labels[index] for index in allowed)], allowed, bounds)
+    found = prospects(known, [main.rewards, *(labels[index] for index in allowed)], allowed, [before, *bounds])
+    alone = found[()]
     counts = dict(zip(allowed, good.sources[1:], strict=True))
-    found = [
+    ranked = [
         Candidate(
             name=other.name,
             worth=value.worth(returns[index], own.best),
@@ -68,7 +71,8 @@ def advise(
             overlap=ruler.overlap(main, other),
             good=counts.get(index, 0),
             after=singles[index].gamma,
-            score=values[index,] - values[()] if index in allowed else None,
+            plan=found[index,].plan if index in allowed else None,
+            score=found[index,].value - alone.value if index in allowed else None,
         )
         for index, other in enumerate(candidates)
     ]
@@ -79,33 +83,26 @@ def advise(
         good_value=good.value,
         good_own=good.sources[0],
         good_episodes=sum(good.sources),
-        before=before,
-        value=values[()],
-        candidates=tuple(sorted(found, key=lambda c: (c.score is None, -(c.score or 0), c.after))),
-        options=_options(candidates, before, bounds, values),
+        before=before.gamma,
+        plan=alone.plan,
+        value=alone.value,
+        candidates=tuple(sorted(ranked, key=lambda c: (c.score is None, -(c.score or 0), c.after))),
+        options=_options(candidates, before, bounds, found),
         seconds=time.perf_counter() - started,
     )
 
 
-def _values(
-    known: Sequence[Dataset], labels: Sequence[Floats], allowed: Sequence[int], bounds: Sequence[Bound]
-) -> dict[Members, float]:
-    """Values of plans with the main data alone, and with each choice; the planner knows only what is allowed."""
-    choices: list[Members] = [(), *(bound.members for bound in bounds)]
-    places = [tuple(allowed.index(index) for index in members) for members in choices]
-    return dict(zip(choices, Planner(known, labels).values(places), strict=True))
-
-
 def _options(
-    candidates: Sequence[Dataset], before: float, bounds: Sequence[Bound], values: Mapping[Members, float]
+    candidates: Sequence[Dataset], before: Bound, bounds: Sequence[Bound], found: Mapping[Members, Prospect]
 ) -> tuple[Option, ...]:
     """What can be shared, best first."""
     options = [
         Option(
             names=tuple(candidates[index].name for index in bound.members),
             after=bound.gamma,
-            shrinkage=1 - bound.gamma / before,
-            score=values[bound.members] - values[()],
+            shrinkage=1 - bound.gamma / before.gamma,
+            plan=found[bound.members].plan,
+            score=found[bound.members].value - found[()].value,
         )
         for bound in bounds
     ]

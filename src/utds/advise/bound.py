@@ -27,6 +27,7 @@ class Good(NamedTuple):
     """Good behaviour for the main task."""
 
     pairs: Floats  # [n, O + A] its state-actions
+    others: Floats  # [n, O + A] its states, each with an action drawn at random
     value: float  # mean return of its episodes
     sources: tuple[int, ...]  # how many of its episodes come from the main data and each candidate
 
@@ -36,6 +37,7 @@ class Bound(NamedTuple):
 
     members: tuple[int, ...]  # candidates, counted from 0; () is the main data alone
     gamma: float
+    others: float  # the same for any action in π*'s states: who knows only the good one can't tell why it is good
 
 
 def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Good:
@@ -51,7 +53,11 @@ def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Goo
         first, last = data.starts[episode[index] : episode[index] + 2]
         parts.append(pairs(data, first + spaced(last - first, -(-_QUERIES // count))))
     sources = np.bincount(source[best], minlength=len(datasets))
-    return Good(np.concatenate(parts), float(joined[best].mean()), tuple(sources.tolist()))
+    found = np.concatenate(parts)
+    others = found.copy()
+    actions = others[:, datasets[0].observation_size :]
+    actions[:] = np.random.default_rng(0).uniform(-1, 1, actions.shape)
+    return Good(found, others, float(joined[best].mean()), tuple(sources.tolist()))
 
 
 class Ruler:
@@ -70,7 +76,9 @@ class Ruler:
         return Width.of(self._moments[0] + sum(self._moments[1 + index] for index in members))
 
     def bound(self, good: Good, members: tuple[int, ...] = ()) -> Bound:
-        return Bound(members, float(self.width(members)(self.features(good.pairs)).mean()))
+        width = self.width(members)
+        gamma, others = (float(width(self.features(found)).mean()) for found in (good.pairs, good.others))
+        return Bound(members, gamma, others)
 
     def overlap(self, main: Dataset, other: Dataset) -> float:
         """Share of the other data's state-actions that the main data knows as well as 95 % of its own."""
@@ -91,6 +99,6 @@ def combinations_of(ruler: Ruler, good: Good, singles: Sequence[Bound]) -> list[
     while len(members) < len(allowed):
         steps = [ruler.bound(good, (*members, index)) for index in allowed if index not in members]
         best = min(steps, key=lambda bound: bound.gamma)
-        found.append(Bound(tuple(sorted(best.members)), best.gamma))
+        found.append(best._replace(members=tuple(sorted(best.members))))
         members = best.members
     return found

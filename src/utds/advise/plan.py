@@ -62,6 +62,11 @@ class Planner:
         self._stake = float(max(reward.max() for reward in labels)) - self._least
         self._joins: dict[tuple[int, int], Join] = {}
 
+    @property
+    def span(self) -> float:
+        """By how much returns can differ."""
+        return self._horizon * self._stake
+
     def values(self, choices: Sequence[Members]) -> list[float]:
         """The value of each choice of candidates to share."""
         found = []

@@ -20,7 +20,8 @@ class Candidate:
     overlap: float  # share of its state-actions that the main data covers already
     good: int  # episodes of the good behaviour that come from it
     after: float  # E_π*[Γ_lcb] when it is shared alone
-    score: float | None  # predicted gain: by how much a cautious plan's return grows then; None where it is refused
+    plan: float | None  # return of a cautious plan through the main data and it; None where it is refused
+    score: float | None  # predicted gain; None where it is refused
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class Option:
     names: tuple[str, ...]
     after: float  # E_π*[Γ_lcb] with them
     shrinkage: float  # by how much it falls, as a share of E_π*[Γ_lcb] of the main data alone
-    score: float  # by how much a cautious plan's return grows
+    plan: float  # return of a cautious plan
+    score: float  # predicted gain: by how much what training promises grows
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Advice:
     good_own: int  # of its episodes that are the main data's own
     good_episodes: int  # of it in all
     before: float  # E_π*[Γ_lcb] of the main data alone
-    value: float  # predicted return of the main data alone: a cautious plan's
+    plan: float  # return of a cautious plan through the main data alone
+    value: float  # what training on it promises: that, less what uncertainty takes
     candidates: tuple[Candidate, ...]  # best first; those with other dynamics last
     options: tuple[Option, ...]  # single candidates and combinations of those with the main task's dynamics, best first
     seconds: float
@@ -86,8 +89,8 @@ def _choose(advice: Advice) -> str:
     found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
     better = max(found, key=lambda candidate: candidate.worth.best)
     text = (
-        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from {advice.value:.3g} to "
-        f"{advice.value + chosen.score:.3g}, and the expected uncertainty under good behaviour falls from "
+        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from {advice.plan:.1f} to "
+        f"{chosen.plan:.1f}, and the expected uncertainty under good behaviour falls from "
         f"{advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
     )
     if better.worth.best > advice.worth.best:
@@ -108,7 +111,8 @@ def _refusals(advice: Advice) -> list[str]:
     if refused:
         sentences.append(f"Don't share {_listed(refused)}: recorded with other dynamics.")
     if unsure:
-        sentences.append(f"Whether {_listed(unsure)} has the same dynamics can't be told: it lies where no data is.")
+        have, lie = ("has", "it lies") if len(unsure) == 1 else ("have", "they lie")
+        sentences.append(f"Whether {_listed(unsure)} {have} the same dynamics can't be told: {lie} where no data is.")
     return sentences
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 LEGEND = (
     "best: mean return of its best tenth under the main task; better: share of it beyond the main data's best tenth; "
     "covered: share that the main data knows already; dynamics: p is how likely so large a difference is by chance; "
-    "bound: E[Γ] under good behaviour after sharing; return: of a cautious plan through both datasets; score: its gain"
+    "bound: E[Γ] under good behaviour after sharing; plan: return of a cautious plan through both datasets; "
+    "score: predicted gain"
 )
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
@@ -61,7 +62,7 @@ def advise(
     console.print(LEGEND, style="dim", highlight=False)
     for option in found.options[:3]:
         if len(option.names) > 1:
-            gains = f"score {option.score:+.3g}, bound shrinks by {option.shrinkage:.0%}"
+            gains = f"score {option.score:+.1f}, bound shrinks by {option.shrinkage:.0%}"
             console.print(f"together {' + '.join(option.names)}: {gains}")
     console.print(found.recommendation, style="bold", highlight=False)
     if out is not None:
@@ -73,8 +74,8 @@ def _table(advice: "Advice") -> "Table":
     from rich import box
     from rich.table import Table
 
-    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, return {advice.value:.3g}"
-    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "return", "score", title=title)
+    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {advice.plan:.1f}"
+    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "plan", "score", title=title)
     shown.box, shown.padding, shown.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
     shown.columns[0].overflow = "fold"
     for column in shown.columns[1:]:
@@ -88,8 +89,8 @@ def _table(advice: "Advice") -> "Table":
             f"{candidate.overlap:.0%}",
             _dynamics(candidate),
             "–" if score is None else f"{candidate.after:.3f}",
-            "–" if score is None else f"{advice.value + score:.3g}",
-            "refused" if score is None else f"{score:+.3g}",
+            "–" if candidate.plan is None else f"{candidate.plan:.1f}",
+            "refused" if score is None else f"{score:+.1f}",
         )
     return shown
 
