@@ -34,15 +34,15 @@ class Setting:
     gain: float  # mean return with sharing, minus that
     error: float  # standard error of the gain over seeds
     score: float  # the adviser's
-    plan_alone: float  # return that the adviser predicts without sharing
+    predicted_alone: float  # what the adviser says that training without sharing promises
 
     @property
     def shared(self) -> float:
         return self.alone + self.gain
 
     @property
-    def plan_shared(self) -> float:
-        return self.plan_alone + self.score
+    def predicted_shared(self) -> float:
+        return self.predicted_alone + self.score
 
 
 def final(run: Run, last: int) -> np.ndarray:
@@ -82,7 +82,7 @@ def settings(tree: Path, algorithm: str, last: int) -> list[Setting]:
         sources = [ids[1] for ids in runs if len(ids) == 2 and ids[0] == main]
         if not sources:
             continue
-        advice = advise(store.load(main), [store.load(source) for source in sources])
+        advice = advise(store.load(main), [store.load(source) for source in sources], trust_dynamics=True)
         scores = {candidate.name: candidate.score for candidate in advice.candidates}
         alone = runs[main,]
         for source in sources:
@@ -132,7 +132,7 @@ def scatter(table: list[Setting], path: Path) -> None:
         right.axhline(0, color=figures.INK, linewidth=0.6)
         for kind, colour, marker in zip(kinds, colours, "osD^vP", strict=False):
             rows = [row for row in table if row.main.rsplit("/", 1)[-1] == kind]
-            left.plot([r.plan_shared for r in rows], [r.shared for r in rows], marker, color=colour, label=kind)
+            left.plot([r.predicted_shared for r in rows], [r.shared for r in rows], marker, color=colour, label=kind)
             right.errorbar(
                 [r.score for r in rows], [r.gain for r in rows], yerr=np.nan_to_num([r.error for r in rows]),
                 fmt=marker, color=colour, linewidth=0.8,
@@ -151,8 +151,8 @@ def summary(table: list[Setting]) -> str:
         f"{len(table)} settings over {mains} main datasets. Spearman's rank correlations, intervals by a bootstrap "
         "over main datasets:",
         "",
-        f"- predicted and measured return with sharing: {correlation(table, 'plan_shared', 'shared')}",
-        f"- predicted and measured return of the main data alone: {correlation(lone, 'plan_alone', 'alone')}",
+        f"- predicted and measured return with sharing: {correlation(table, 'predicted_shared', 'shared')}",
+        f"- predicted and measured return of the main data alone: {correlation(lone, 'predicted_alone', 'alone')}",
         f"- score and gain, their differences: {correlation(table, 'score', 'gain')}",
         "",
         f"The first choice was truly the best source for {best} of {mains} main datasets, "
@@ -164,7 +164,7 @@ def summary(table: list[Setting]) -> str:
     for row in sorted(table, key=lambda row: (row.main, -row.score)):
         error = "–" if np.isnan(row.error) else f"{row.error:.1f}"
         lines.append(
-            f"| {row.main} | {row.source} | {row.alone:.1f} | {row.plan_alone:.1f} | {row.gain:+.1f} | {error} "
+            f"| {row.main} | {row.source} | {row.alone:.1f} | {row.predicted_alone:.1f} | {row.gain:+.1f} | {error} "
             f"| {row.score:+.1f} |"
         )
     return "\n".join(lines) + "\n"

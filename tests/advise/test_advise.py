@@ -50,6 +50,13 @@ def test_refused_data_is_last_and_changes_nothing(corners, believed):
     assert "Don't share there: recorded with other dynamics." in advice.recommendation
 
 
+def test_trusted_data_is_not_checked(corners, monkeypatch, capsys):
+    monkeypatch.setattr(adviser, "checks", None)
+    main(["advise", "own", "--from", "there", "--trust-dynamics"])
+    said = capsys.readouterr().out
+    assert "trusted" in said and "Share there with own" in said and "dynamics can't be told" not in said
+
+
 def test_a_weak_motor_is_refused_on_the_command_line(corners, push, tmp_path, capsys):
     """The whole way, from stored data to table, figure and JSON."""
     push(4, gear=0.5).save("weak")

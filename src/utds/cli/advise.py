@@ -26,6 +26,7 @@ def advise(
     from_: Annotated[tuple[str, ...], tyro.conf.arg(name="from", metavar="ID …")],
     rewards: Literal["known", "learned", "zero"] = "known",
     seed: int = 0,
+    trust_dynamics: bool = False,
     out: Path | None = None,
     json: bool = False,
 ) -> None:
@@ -38,6 +39,7 @@ def advise(
         from_: datasets of other tasks of the same robot that might be shared
         rewards: of the candidates: known (stored or from physics), learned from the main data, or zero
         seed: of the random features and of the model of the dynamics
+        trust_dynamics: leave out the check of dynamics, which takes most of the time
         out: folder for advice.json and the figure, as SVG and PNG
         json: print the advice as JSON in place of the table
     """
@@ -50,7 +52,8 @@ def advise(
     from utds.advise import figure
     from utds.data import store
 
-    found = adviser.advise(store.load(main), [store.load(name) for name in from_], rewards=rewards, seed=seed)
+    candidates = [store.load(name) for name in from_]
+    found = adviser.advise(store.load(main), candidates, rewards=rewards, seed=seed, trust_dynamics=trust_dynamics)
     if out is not None:
         files.write_json(out / "advice.json", found.to_json())
         figures.write(figure.draw(found), out / "advice")
@@ -97,5 +100,5 @@ def _table(advice: "Advice") -> "Table":
 
 def _dynamics(candidate: "Candidate") -> str:
     found = candidate.dynamics
-    words = {"same": "same", "different": "other", "unknown": "untested"}
-    return words[found.verdict] if found.verdict == "unknown" else f"{words[found.verdict]}\np {found.p:.1g}"
+    words = {"same": f"same\np {found.p:.1g}", "different": f"other\np {found.p:.1g}", "unknown": "untested"}
+    return words.get(found.verdict, found.verdict)
