@@ -59,7 +59,7 @@ STORIES = {
             "critic_rate": 1e-3,
             "anneal_steps": 8_000,
         },
-        pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3},
+        pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3, "saturation": 0.01},
     ),
     "walker": Story(
         main="walker-walk",
