@@ -6,6 +6,7 @@ import pytest
 
 from utds import advise as adviser
 from utds.advise.dynamics import Check
+from utds.advise.ranking import number
 from utds.cli import main
 
 
@@ -32,7 +33,15 @@ def test_data_that_goes_where_the_reward_is_comes_first(corners, believed):
     assert first.after < second.after <= advice.before
     assert first.score > second.score and first.plan > advice.plan > advice.value
     assert "there" in advice.choice.names
-    assert f"a cautious plan's return rises from {advice.plan:.1f} to {advice.choice.plan:.1f}" in advice.recommendation
+    rise = f"from {number(advice.plan)} to {number(advice.choice.plan)}"
+    assert f"a cautious plan's return rises {rise}" in advice.recommendation
+
+
+def test_numbers_are_short_at_any_scale():
+    assert [number(x) for x in (1e-31, 0.0123, 7.25, 99.96, 2512.3, -640.4)] == [
+        "0", "0.0123", "7.25", "100", "2512", "-640",
+    ]  # fmt: skip
+    assert [number(x, "+") for x in (3.14159, -12.5, 302.3, 0.0)] == ["+3.14", "-12.5", "+302", "0"]
 
 
 def test_refused_data_is_last_and_changes_nothing(corners, believed):

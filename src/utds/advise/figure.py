@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from utds import figures
-from utds.advise.ranking import Advice
+from utds.advise.ranking import Advice, number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def _bounds(axes: "Axes", advice: Advice) -> None:
             place, option.after, height=0.6, color=figures.GREEN if picked else "none", edgecolor=figures.GREEN,
             hatch=None if picked else "///", linewidth=1,
         )  # fmt: skip
-        gains = f"−{option.shrinkage:.0%}, score {option.score:+.1f}"
+        gains = f"−{option.shrinkage:.0%}, score {number(option.score, '+')}"
         axes.annotate(gains, (option.after, place), xytext=(3, 0), textcoords="offset points", va="center")
     axes.axvline(advice.before, color=figures.BLUE, linestyle=":", linewidth=1)
     axes.set_yticks(range(len(shown)), [" +\n".join(option.names) for option in shown])

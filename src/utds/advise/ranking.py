@@ -76,6 +76,13 @@ class Advice:
         return value | {"choice": list(chosen.names) if chosen else [], "recommendation": self.recommendation}
 
 
+def number(value: float, sign: str = "") -> str:
+    """A return or a gain in few digits, at any scale; `sign` as in a format."""
+    if abs(value) >= 100:
+        return f"{value:{sign}.0f}"
+    return f"{value:{sign}.3g}" if abs(value) >= 1e-3 else "0"
+
+
 def _choose(advice: Advice) -> str:
     chosen = advice.choice
     if chosen is None:
@@ -89,8 +96,8 @@ def _choose(advice: Advice) -> str:
     found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
     better = max(found, key=lambda candidate: candidate.worth.best)
     text = (
-        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from {advice.plan:.1f} to "
-        f"{chosen.plan:.1f}, and the expected uncertainty under good behaviour falls from "
+        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from "
+        f"{number(advice.plan)} to {number(chosen.plan)}, and the expected uncertainty under good behaviour falls from "
         f"{advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
     )
     if better.worth.best > advice.worth.best:

@@ -50,6 +50,7 @@ def advise(
     from utds import advise as adviser
     from utds import figures, files
     from utds.advise import figure
+    from utds.advise.ranking import number
     from utds.data import store
 
     candidates = [store.load(name) for name in from_]
@@ -65,7 +66,7 @@ def advise(
     console.print(LEGEND, style="dim", highlight=False)
     for option in found.options[:3]:
         if len(option.names) > 1:
-            gains = f"score {option.score:+.1f}, bound shrinks by {option.shrinkage:.0%}"
+            gains = f"score {number(option.score, '+')}, bound shrinks by {option.shrinkage:.0%}"
             console.print(f"together {' + '.join(option.names)}: {gains}")
     console.print(found.recommendation, style="bold", highlight=False)
     if out is not None:
@@ -77,7 +78,9 @@ def _table(advice: "Advice") -> "Table":
     from rich import box
     from rich.table import Table
 
-    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {advice.plan:.1f}"
+    from utds.advise.ranking import number
+
+    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {number(advice.plan)}"
     shown = Table("share", "best", "better", "covered", "dynamics", "bound", "plan", "score", title=title)
     shown.box, shown.padding, shown.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
     shown.columns[0].overflow = "fold"
@@ -92,8 +95,8 @@ def _table(advice: "Advice") -> "Table":
             f"{candidate.overlap:.0%}",
             _dynamics(candidate),
             "–" if score is None else f"{candidate.after:.3f}",
-            "–" if candidate.plan is None else f"{candidate.plan:.1f}",
-            "refused" if score is None else f"{score:+.1f}",
+            "–" if candidate.plan is None else number(candidate.plan),
+            "refused" if score is None else number(score, "+"),
         )
     return shown
 
