@@ -51,7 +51,10 @@ def _bounds(axes: "Axes", advice: Advice) -> None:
             hatch=None if picked else "///", linewidth=1,
         )  # fmt: skip
         gains = f"−{option.shrinkage:.0%}, score {number(option.score, '+')}"
-        axes.annotate(gains, (option.after, place), xytext=(3, 0), textcoords="offset points", va="center")
+        axes.annotate(
+            gains, (option.after, place), xytext=(4, 0), textcoords="offset points", va="center",
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
+        )  # fmt: skip
     axes.axvline(advice.before, color=figures.BLUE, linestyle=":", linewidth=1)
     axes.set_yticks(range(len(shown)), [" +\n".join(option.names) for option in shown])
     axes.invert_yaxis()
