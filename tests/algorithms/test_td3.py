@@ -145,3 +145,22 @@ def test_paper_preset_is_table_1():
     assert [table(x) for x in ("tau", "discount", "actor_rate", "critic_rate")] == [5e-3, 0.99, 1e-4, 1e-4]
     assert [table(x) for x in ("beta_in", "beta_ood", "beta_ood_end", "beta_ood_decay")] == [1e-3, 3.0, 0.1, 0.99995]
     assert not algo.layer_norm and algo.floor is None and algo.ood_floor is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("discount", "high", "a number"),
+        ("actor_rate", float("nan"), "a number"),
+        ("beta_in", True, "a number"),
+        ("batch", 1.5, "a whole number"),
+        ("anneal_steps", "all", "a whole number"),
+        ("layer_norm", 1, "true or false"),
+        ("sampling", 3, "a word"),
+        ("floor", "low", "a number, auto or nothing"),
+    ],
+)
+def test_values_of_another_type_are_refused(name, value, wanted):
+    with pytest.raises(ConfigError, match=f"^{name}=.* must be {wanted}$"):
+        algorithms.make("utds", **{name: value})
+    assert algorithms.make("utds", beta_ood=1, floor=-2, ood_floor="auto", anneal_steps=None).beta_ood == 1

@@ -14,6 +14,7 @@ scalars; over many steps they are averaged, except those named `…_max`, never 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -186,17 +187,31 @@ def check(config: Any) -> None:
     """Refuse hyper-parameters that make no sense, whatever the algorithm."""
     for field in fields(config):
         name, value = field.name, getattr(config, field.name)
-        if isinstance(value, int) and not isinstance(value, bool) and isinstance(field.default, int) and value < 1:
+        if wanted := _other_type(name, value, field.default):
+            raise ConfigError(f"{name}={value!r} must be {wanted}")
+        if isinstance(field.default, int) and not isinstance(value, bool) and value < 1:
             raise ConfigError(f"{name}={value} must be at least 1")
         if name.endswith("_rate") and not value > 0:
             raise ConfigError(f"{name}={value} must be positive")
         if name == "anneal_steps" and value is not None and value < 1:
             raise ConfigError(f"anneal_steps={value} must be at least 1, or left out for constant rates")
-        if name == "saturation" and not value >= 0:
+        if name == "saturation" and value < 0:
             raise ConfigError(f"saturation={value} must be at least 0")
         if name == "discount" and not 0 <= value < 1:
             raise ConfigError(f"discount={value} must lie in [0, 1)")
         if name == "tau" and not 0 < value <= 1:
             raise ConfigError(f"tau={value} must lie in (0, 1]")
-        if name.endswith("floor") and isinstance(value, str) and value != "auto":
-            raise ConfigError(f"{name}={value!r} must be a number, auto or nothing")
+
+
+def _other_type(name: str, value: Any, default: Any) -> str | None:
+    """What a field wants that got a value of another type, told by its default; nothing where the value will do."""
+    if isinstance(default, bool):
+        return None if isinstance(value, bool) else "true or false"
+    if isinstance(default, str):
+        return None if isinstance(value, str) else "a word"
+    whole, floor = isinstance(default, int) or name == "anneal_steps", name.endswith("floor")
+    if (value is None and default is None) or (floor and value == "auto"):
+        return None
+    if isinstance(value, int if whole else int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return None
+    return "a whole number" if whole else "a number, auto or nothing" if floor else "a number"
