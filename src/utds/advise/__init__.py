@@ -10,15 +10,17 @@ ranking.py    the advice, in numbers and words; figure.py draws it
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from utds.advise import value
-from utds.advise.bound import Bound, Ruler, combinations_of, good_behaviour
+from utds.advise.bound import Bound, Good, Ruler, combinations_of, good_behaviour
 from utds.advise.dynamics import Check, check, checks, trusted
+from utds.advise.features import Array
 from utds.advise.plan import Members
 from utds.advise.prospect import Prospect, prospects
 from utds.advise.ranking import Advice, Candidate, Option
-from utds.advise.transitions import check_same_robot
+from utds.advise.transitions import Floats, check_same_robot
 from utds.data.dataset import Dataset
 from utds.data.relabel import Rewards, rewards_for
 from utds.errors import ConfigError
@@ -54,17 +56,10 @@ def advise(
     dynamics = [trusted(other) for other in candidates] if trust_dynamics else checks(main, candidates, seed=seed)
     allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
 
-    # Behaviour that the robot can't show is no example: good episodes come from data with the main task's dynamics.
-    known = [main, *(candidates[index] for index in allowed)]
-    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
     ruler = Ruler([main, *candidates], width, seed, reach, limit)
-    before = ruler.bound(good)
-    singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
-    several = combinations_of(ruler, good, [singles[index] for index in allowed])
-    bounds = [*(singles[index] for index in allowed), *several]
-    found = prospects(known, [main.rewards, *(labels[index] for index in allowed)], allowed, [before, *bounds])
-    alone = found[()]
-    counts = dict(zip(allowed, good.sources[1:], strict=True))
+    sight = _look_ahead(main, candidates, labels, returns, allowed, ruler)
+    alone = sight.prospects[()]
+    counts = dict(zip(allowed, sight.good.sources[1:], strict=True))
     ranked = [
         Candidate(
             name=other.name,
@@ -72,9 +67,9 @@ def advise(
             dynamics=dynamics[index],
             overlap=ruler.overlap(main, other),
             good=counts.get(index, 0),
-            after=singles[index].gamma,
-            plan=found[index,].plan if index in allowed else None,
-            score=found[index,].value - alone.value if index in allowed else None,
+            after=sight.singles[index].gamma,
+            plan=sight.prospects[index,].plan if index in allowed else None,
+            score=sight.prospects[index,].value - alone.value if index in allowed else None,
         )
         for index, other in enumerate(candidates)
     ]
@@ -82,30 +77,57 @@ def advise(
         main=main.name,
         task=main.metadata.task,
         worth=own,
-        good_value=good.value,
-        good_own=good.sources[0],
-        good_episodes=sum(good.sources),
-        before=before.gamma,
+        good_value=sight.good.value,
+        good_own=sight.good.sources[0],
+        good_episodes=sum(sight.good.sources),
+        before=sight.before.gamma,
         plan=alone.plan,
         value=alone.value,
         candidates=tuple(sorted(ranked, key=lambda c: (c.score is None, -(c.score or 0), c.after))),
-        options=_options(candidates, before, bounds, found),
+        options=_options(candidates, sight),
         seconds=time.perf_counter() - started,
     )
 
 
-def _options(
-    candidates: Sequence[Dataset], before: Bound, bounds: Sequence[Bound], found: Mapping[Members, Prospect]
-) -> tuple[Option, ...]:
+class _Sight(NamedTuple):
+    """What bound and plan say of every choice of data."""
+
+    good: Good
+    before: Bound  # of the main data alone
+    singles: list[Bound]  # of each candidate, refused ones too
+    choices: list[Bound]  # of all that may be shared: candidates and combinations of them
+    prospects: dict[Members, Prospect]  # of these, and of the main data alone
+
+
+def _look_ahead(
+    main: Dataset,
+    candidates: Sequence[Dataset],
+    labels: Sequence[Floats],
+    returns: Sequence[Array],
+    allowed: Sequence[int],
+    ruler: Ruler,
+) -> _Sight:
+    # Behaviour that the robot can't show is no example: good episodes come from data with the main task's dynamics.
+    known = [main, *(candidates[index] for index in allowed)]
+    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
+    before = ruler.bound(good)
+    singles = [ruler.bound(good, (index,)) for index in range(len(candidates))]
+    choices = [singles[index] for index in allowed]
+    choices += combinations_of(ruler, good, choices)
+    found = prospects(known, [main.rewards, *(labels[index] for index in allowed)], allowed, [before, *choices])
+    return _Sight(good, before, singles, choices, found)
+
+
+def _options(candidates: Sequence[Dataset], sight: _Sight) -> tuple[Option, ...]:
     """What can be shared, best first."""
     options = [
         Option(
             names=tuple(candidates[index].name for index in bound.members),
             after=bound.gamma,
-            shrinkage=1 - bound.gamma / before.gamma,
-            plan=found[bound.members].plan,
-            score=found[bound.members].value - found[()].value,
+            shrinkage=1 - bound.gamma / sight.before.gamma,
+            plan=sight.prospects[bound.members].plan,
+            score=sight.prospects[bound.members].value - sight.prospects[()].value,
         )
-        for bound in bounds
+        for bound in sight.choices
     ]
     return tuple(sorted(options, key=lambda option: (-option.score, option.after)))
