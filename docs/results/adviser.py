@@ -3,13 +3,15 @@
     utds benchmark run pointmass
     python docs/results/adviser.py runs/pointmass --out docs/results/pointmass/adviser
 
-Reads every finished UTDS run of a tree of run directories. The gain of a setting (main dataset, source) is the mean
-return of its seeds minus that of the run on the main data alone; the score is what `utds advise` says about the same
-datasets, told by their digests. Writes a table, a CSV file and a scatter plot, and prints rank correlations with
+Reads every finished UTDS run of a tree of run directories, or of several trees, such as those of one matrix with other
+weights of the penalty: then a return is a mean over all of them. The gain of a setting (main dataset, source) is the
+mean return of its seeds minus that of the run on the main data alone; the score is what `utds advise` says about the
+same datasets, told by their digests. Writes a table, a CSV file and a scatter plot, and prints rank correlations with
 bootstrap intervals over main datasets: of the predicted returns with the measured ones, and of score and gain.
 """
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,9 +76,12 @@ def collect(tree: Path, algorithm: str, last: int) -> dict[tuple[str, ...], np.n
     return found
 
 
-def settings(tree: Path, algorithm: str, last: int) -> list[Setting]:
-    """Every main dataset with a run alone and at least one run with one source."""
-    runs = collect(tree, algorithm, last)
+def settings(trees: Sequence[Path], algorithm: str, last: int) -> list[Setting]:
+    """Every main dataset with a run alone and at least one run with one source, in every tree."""
+    found = [collect(tree, algorithm, last) for tree in trees]
+    runs = {
+        ids: np.concatenate([each[ids] for each in found]) for ids in found[0] if all(ids in each for each in found)
+    }
     table = []
     for (main,) in [ids for ids in runs if len(ids) == 1]:
         sources = [ids[1] for ids in runs if len(ids) == 2 and ids[0] == main]
@@ -92,7 +97,8 @@ def settings(tree: Path, algorithm: str, last: int) -> list[Setting]:
             score = scores[store.load(source).name]
             table.append(Setting(main, source, alone.mean(), gain, float(error), score, advice.value))
     if not table:
-        raise ConfigError(f"{tree} holds no finished {algorithm} runs of one main dataset, alone and with a source")
+        names = " and ".join(str(tree) for tree in trees)
+        raise ConfigError(f"{names}: no finished {algorithm} runs of one main dataset, alone and with a source")
     return table
 
 
@@ -170,16 +176,21 @@ def summary(table: list[Setting]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(tree: tyro.conf.Positional[Path], out: Path = Path("adviser"), algorithm: str = "utds", last: int = 1) -> None:
-    """Hold the adviser against a tree of runs.
+def main(
+    trees: tyro.conf.Positional[tuple[Path, ...]],
+    out: Path = Path("adviser"),
+    algorithm: str = "utds",
+    last: int = 1,
+) -> None:
+    """Hold the adviser against trees of runs.
 
     Args:
-        tree: folder of run directories
+        trees: folders of run directories
         out: files to write, without their endings: .md, .csv, .svg, .png
         algorithm: whose runs count
         last: evaluations of a run that are averaged
     """
-    table = settings(tree, algorithm, last)
+    table = settings(trees, algorithm, last)
     page = summary(table)
     print(page)
     with files.atomic(out.with_suffix(".md")) as part:

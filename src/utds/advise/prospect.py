@@ -13,7 +13,7 @@ from utds.advise.plan import Members, Planner
 from utds.advise.transitions import Floats
 from utds.data.dataset import Dataset
 
-CAUTION = 0.5  # share of the span of returns that is lost where nothing is known
+CAUTION = 0.15  # share of the span of returns that is lost where nothing is known
 
 
 class Prospect(NamedTuple):
