@@ -89,7 +89,7 @@ def _table(advice: "Advice") -> "Table":
     for candidate in advice.candidates:
         score = candidate.score
         shown.add_row(
-            candidate.name.replace("/", "/\n", 1),
+            _two_lines(candidate.name),
             f"{candidate.worth.best:.0f}",
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
@@ -99,6 +99,15 @@ def _table(advice: "Advice") -> "Table":
             "refused" if score is None else number(score, "+"),
         )
     return shown
+
+
+def _two_lines(name: str) -> str:
+    """Broken after the task, or, if that is long, where the longer line is shortest."""
+    task = name.find("/") + 1
+    if task <= 24:
+        return f"{name[:task]}\n{name[task:]}" if task else name
+    at = min((i + 1 for i, letter in enumerate(name) if letter in "-/"), key=lambda i: max(i, len(name) - i))
+    return f"{name[:at]}\n{name[at:]}"
 
 
 def _dynamics(candidate: "Candidate") -> str:
