@@ -37,6 +37,7 @@ class Setting:
     error: float  # standard error of the gain over seeds
     score: float  # the adviser's
     predicted_alone: float  # what the adviser says that training without sharing promises
+    place: int  # of the source in the adviser's order, from 0
 
     @property
     def shared(self) -> float:
@@ -78,24 +79,23 @@ def collect(tree: Path, algorithm: str, last: int) -> dict[tuple[str, ...], np.n
 
 def settings(trees: Sequence[Path], algorithm: str, last: int) -> list[Setting]:
     """Every main dataset with a run alone and at least one run with one source, in every tree."""
-    found = [collect(tree, algorithm, last) for tree in trees]
-    runs = {
-        ids: np.concatenate([each[ids] for each in found]) for ids in found[0] if all(ids in each for each in found)
-    }
+    first, *others = (collect(tree, algorithm, last) for tree in trees)
+    common = [ids for ids in first if all(ids in other for other in others)]
+    runs = {ids: np.concatenate([tree[ids] for tree in (first, *others)]) for ids in common}
     table = []
     for (main,) in [ids for ids in runs if len(ids) == 1]:
         sources = [ids[1] for ids in runs if len(ids) == 2 and ids[0] == main]
         if not sources:
             continue
         advice = advise(store.load(main), [store.load(source) for source in sources], trust_dynamics=True)
-        scores = {candidate.name: candidate.score for candidate in advice.candidates}
+        found = {candidate.name: (place, candidate.score) for place, candidate in enumerate(advice.candidates)}
         alone = runs[main,]
         for source in sources:
             shared = runs[main, source]
             error = np.sqrt(sum(np.var(r, ddof=1) / len(r) if len(r) > 1 else np.nan for r in (alone, shared)))
             gain = shared.mean() - alone.mean()
-            score = scores[store.load(source).name]
-            table.append(Setting(main, source, alone.mean(), gain, float(error), score, advice.value))
+            place, score = found[store.load(source).name]
+            table.append(Setting(main, source, alone.mean(), gain, float(error), score, advice.value, place))
     if not table:
         names = " and ".join(str(tree) for tree in trees)
         raise ConfigError(f"{names}: no finished {algorithm} runs of one main dataset, alone and with a source")
@@ -125,7 +125,7 @@ def first_choices(table: list[Setting]) -> tuple[int, int, int]:
     places = []
     for main in sorted({row.main for row in table}):
         rows = [row for row in table if row.main == main]
-        chosen = max(rows, key=lambda row: row.score)
+        chosen = min(rows, key=lambda row: row.place)
         places.append(sum(row.gain > chosen.gain for row in rows))
     return sum(place == 0 for place in places), sum(place <= 1 for place in places), len(places)
 
@@ -167,7 +167,7 @@ def summary(table: list[Setting]) -> str:
         "| main data | shared | return alone | predicted | gain | ± | score |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in sorted(table, key=lambda row: (row.main, -row.score)):
+    for row in sorted(table, key=lambda row: (row.main, row.place)):
         error = "–" if np.isnan(row.error) else f"{row.error:.1f}"
         lines.append(
             f"| {row.main} | {row.source} | {row.alone:.1f} | {row.predicted_alone:.1f} | {row.gain:+.1f} | {error} "
@@ -197,7 +197,7 @@ def main(
         part.write_text(page, encoding="utf-8")
     with files.atomic(out.with_suffix(".csv")) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("main", "source", "alone", "gain", "standard_error", "score", "predicted_alone"))
+        writer.writerow(("main", "source", "alone", "gain", "standard_error", "score", "predicted_alone", "place"))
         writer.writerows(vars(row).values() for row in table)
     scatter(table, out)
 

@@ -48,10 +48,17 @@ def test_other_actions_are_what_an_expert_leaves_unknown(expert_and_explorer):
     assert shared.others < 0.5 * alone.others
 
 
-def test_a_prospect_is_the_plan_less_the_uncertainty(expert_and_explorer):
+def test_a_prospect_is_the_plan_less_a_share_for_the_uncertainty(expert_and_explorer):
     datasets, _, bounds = expert_and_explorer
     found = prospects(datasets, [np.asarray(data.rewards) for data in datasets], [0], bounds)
     alone, shared = found[()], found[0,]
     assert alone.plan == pytest.approx(STEPS, abs=0.1) and shared.plan == pytest.approx(STEPS, abs=0.1)
-    assert alone.value == pytest.approx(alone.plan - CAUTION * STEPS * 1.0 * bounds[0].others)
+    assert alone.value == pytest.approx(alone.plan * (1 - CAUTION * bounds[0].others))
     assert shared.value > alone.value  # no better plan, but actions to compare
+
+
+@pytest.mark.parametrize("least", [0.0, -1.0])
+def test_where_a_plan_earns_nothing_there_is_nothing_to_lose(expert_and_explorer, least):
+    datasets, _, bounds = expert_and_explorer
+    found = prospects(datasets, [np.full(data.size, least, dtype=np.float32) for data in datasets], [0], bounds)
+    assert found[()].value == found[0,].value == STEPS * least

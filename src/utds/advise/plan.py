@@ -63,9 +63,9 @@ class Planner:
         self._joins: dict[tuple[int, int], Join] = {}
 
     @property
-    def span(self) -> float:
-        """By how much returns can differ."""
-        return self._horizon * self._stake
+    def worst(self) -> float:
+        """The least return: no plan is worth less."""
+        return self._horizon * self._least
 
     def values(self, choices: Sequence[Members]) -> list[float]:
         """The value of each choice of candidates to share."""
@@ -94,7 +94,7 @@ class Planner:
             value = np.where(final, 0.0, np.maximum(best, steps * self._least))
         index, cost = self._ways([self._beginning(j) for j in chosen], offsets)
         best = ((earned + value)[index] - cost).max(axis=1)
-        return float(np.maximum(best, self._horizon * self._least).mean())
+        return float(np.maximum(best, self.worst).mean())
 
     def _ways(self, joins: Sequence[Join], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
         """Where to go on among the chosen datasets' stretches, one after another, and what the way costs: [n, k]."""

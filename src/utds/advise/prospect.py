@@ -1,8 +1,9 @@
 """What training promises with a choice of data: the return of a cautious plan, less what is uncertain about it.
 
 Corollary 1 bounds what a pessimistic policy falls short of the best one by the expected uncertainty in the best one's
-states. The plan stands in for the best policy that the data allows. The uncertainty is that of any action there, not of
-the plan's alone: a policy is found by comparing actions, and a few episodes of an expert say nothing about the others.
+states. The plan stands in for the best policy that the data allows, and what may be lost is a share of what it earns:
+where it earns nothing, there is nothing to lose. The uncertainty is that of any action there, not of the plan's alone:
+a policy is found by comparing actions, and a few episodes of an expert say nothing about the others.
 """
 
 from collections.abc import Sequence
@@ -13,16 +14,12 @@ from utds.advise.plan import Members, Planner
 from utds.advise.transitions import Floats
 from utds.data.dataset import Dataset
 
-CAUTION = 0.15  # share of the span of returns that is lost where nothing is known
+CAUTION = 0.5  # share of what a plan earns that is lost where nothing is known, Γ = 1
 
 
 class Prospect(NamedTuple):
     plan: float  # return of the best plan
-    unsure: float  # what uncertainty takes from it
-
-    @property
-    def value(self) -> float:
-        return self.plan - self.unsure
+    value: float  # what is left of it, for what is uncertain
 
 
 def prospects(
@@ -32,6 +29,6 @@ def prospects(
     planner = Planner(known, labels)
     places = [tuple(allowed.index(index) for index in bound.members) for bound in bounds]
     return {
-        bound.members: Prospect(plan, CAUTION * planner.span * bound.others)
+        bound.members: Prospect(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * bound.others))
         for bound, plan in zip(bounds, planner.values(places), strict=True)
     }

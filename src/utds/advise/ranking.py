@@ -95,10 +95,12 @@ def _choose(advice: Advice) -> str:
         )
     found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
     better = max(found, key=lambda candidate: candidate.worth.best)
+    before, after = number(advice.plan), number(chosen.plan)
+    change = f"stays at {after}" if before == after else f"rises from {before} to {after}"
     text = (
-        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return rises from "
-        f"{number(advice.plan)} to {number(chosen.plan)}, and the expected uncertainty under good behaviour falls from "
-        f"{advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
+        f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return {change}, and the expected "
+        f"uncertainty under good behaviour falls "
+        f"from {advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
     )
     if better.worth.best > advice.worth.best:
         text += (
