@@ -62,7 +62,7 @@ class Evaluation:
     def __str__(self) -> str:
         low, high = self.interval
         score = "" if self.score is None else f", normalised score {self.score:.1f}"
-        return f"{self.task}: {self.mean:.1f} [{low:.1f}, {high:.1f}] over {len(self.returns)} episodes{score}"
+        return f"{self.task}: {self.mean:z.1f} [{low:z.1f}, {high:z.1f}] over {len(self.returns)} episodes{score}"
 
 
 def evaluate(act: Act, task: str, episodes: int = 10, seed: int = SEED, threads: int | None = None) -> Evaluation:

@@ -46,6 +46,10 @@ def test_statistics_by_hand():
     assert evaluation.pooled([found, found]).returns == found.returns * 2
 
 
+def test_next_to_nothing_is_written_without_a_sign():
+    assert str(Evaluation("t", (-1e-6, 0.0))) == "t: 0.0 [0.0, 0.0] over 2 episodes"
+
+
 class Counter(gymnasium.Env):
     """Rewards the action as the environment sees it; ends after three steps."""
 

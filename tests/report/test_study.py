@@ -28,6 +28,13 @@ def tree(write_run, tmp_path):
     return write
 
 
+def test_intervals_in_words():
+    assert words.interval(Interval(-1.25, -2.06, 0.4)) == "−1.2 [−2.1, 0.4]"
+    assert words.interval(Interval(-0.01, -0.04, 0.02)) == "0.0 [0.0, 0.0]"
+    assert words.interval(Interval(3.0, -0.01, 6.1), plus=True) == "+3.0 [0.0, +6.1]"
+    assert words.interval(Interval(3.0, math.nan, math.nan)) == "3.0"
+
+
 def test_gain_is_what_was_put_in(tmp_path, tree):
     tree(
         a=((), "utds", (40, 45, 50)),

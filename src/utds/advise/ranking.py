@@ -120,8 +120,8 @@ def _refusals(advice: Advice) -> list[str]:
     if refused:
         sentences.append(f"Don't share {_listed(refused)}: recorded with other dynamics.")
     if unsure:
-        have, lie = ("has", "it lies") if len(unsure) == 1 else ("have", "they lie")
-        sentences.append(f"Whether {_listed(unsure)} {have} the same dynamics can't be told: {lie} where no data is.")
+        have, meet = ("has", "it hardly meets") if len(unsure) == 1 else ("have", "they hardly meet")
+        sentences.append(f"Whether {_listed(unsure)} {have} the same dynamics can't be told: {meet} the main data.")
     return sentences
 
 

@@ -123,7 +123,7 @@ def table(story: Story, main: Dataset, found: list[tuple[str, Evaluation]]) -> T
     shown.add_row("its own data as recorded: best episode", f"{best:.0f}", "")
     for label, result in found:
         low, high = result.interval
-        shown.add_row(label, f"{result.mean:.0f}", f"{low:.0f} … {high:.0f}")
+        shown.add_row(label, f"{result.mean:z.0f}", f"{low:z.0f} … {high:z.0f}")
     return shown
 
 

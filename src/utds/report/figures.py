@@ -196,4 +196,4 @@ def _list(values: Array) -> str:
 
 
 def _interval(interval: Interval) -> str:
-    return f"{short(interval.value)} [{interval.low:.1f}, {interval.high:.1f}]"
+    return f"{short(interval.value)} [{interval.low:z.1f}, {interval.high:z.1f}]"

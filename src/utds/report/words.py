@@ -49,7 +49,7 @@ def signed(value: float, digits: int = 1) -> str:
 
 def interval(found: Interval, digits: int = 1, plus: bool = False) -> str:
     """12.3 [8.1, 16.5], or the value alone where there is no interval."""
-    write = signed if plus else lambda x, d: f"{x:.{d}f}".replace("-", "−")
+    write = signed if plus else lambda x, d: f"{x:z.{d}f}".replace("-", "−")
     value = write(found.value, digits)
     return value if math.isnan(found.low) else f"{value} [{write(found.low, digits)}, {write(found.high, digits)}]"
 
