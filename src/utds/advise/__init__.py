@@ -107,6 +107,7 @@ def _look_ahead(
     allowed: Sequence[int],
     ruler: Ruler,
 ) -> _Sight:
+    """Measure and plan with every choice of the candidates that are allowed."""
     # Behaviour that the robot can't show is no example: good episodes come from data with the main task's dynamics.
     known = [main, *(candidates[index] for index in allowed)]
     good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])

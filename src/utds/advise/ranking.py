@@ -99,8 +99,8 @@ def _choose(advice: Advice) -> str:
     change = f"stays at {after}" if before == after else f"rises from {before} to {after}"
     text = (
         f"Share {_listed(chosen.names)} with {advice.main}: a cautious plan's return {change}, and the expected "
-        f"uncertainty under good behaviour falls "
-        f"from {advice.before:.3f} to {chosen.after:.3f} ({chosen.shrinkage:.0%})."
+        f"uncertainty under good behaviour falls from {advice.before:.3f} to {chosen.after:.3f} "
+        f"({chosen.shrinkage:.0%})."
     )
     if better.worth.best > advice.worth.best:
         text += (
