@@ -11,6 +11,7 @@ bootstrap intervals over main datasets: of the predicted returns with the measur
 """
 
 import csv
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from scipy.stats import rankdata
 from utds import figures, files
 from utds.advise import advise
 from utds.data import store
-from utds.errors import ConfigError
+from utds.errors import ConfigError, Error
 from utds.runs import Run
 
 RESAMPLES = 5000
@@ -79,6 +80,8 @@ def collect(tree: Path, algorithm: str, last: int) -> dict[tuple[str, ...], np.n
 
 def settings(trees: Sequence[Path], algorithm: str, last: int) -> list[Setting]:
     """Every main dataset with a run alone and at least one run with one source, in every tree."""
+    if not trees:
+        raise ConfigError("name at least one folder of run directories")
     first, *others = (collect(tree, algorithm, last) for tree in trees)
     common = [ids for ids in first if all(ids in other for other in others)]
     runs = {ids: np.concatenate([tree[ids] for tree in (first, *others)]) for ids in common}
@@ -203,4 +206,8 @@ def main(
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    try:
+        tyro.cli(main)
+    except Error as error:
+        print(f"adviser: error: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -8,6 +8,7 @@ from utds import advise as adviser
 from utds.advise.dynamics import Check
 from utds.advise.ranking import number
 from utds.cli import main
+from utds.cli.advise import _two_lines
 
 
 @pytest.fixture
@@ -44,6 +45,18 @@ def test_numbers_are_short_at_any_scale():
     assert [number(x, "+") for x in (3.14159, -12.5, 302.3, 0.0)] == ["+3.14", "-12.5", "+302", "0"]
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("walker-run/medium-replay", ["walker-run/", "medium-replay"]),
+        ("pointmass-reach-bottom-left/replay", ["pointmass-reach-", "bottom-left/replay"]),
+        ("own", ["own"]),
+    ],
+)
+def test_names_in_the_table_break_where_a_reader_would(name, lines):
+    assert _two_lines(name).split("\n") == lines
+
+
 def test_refused_data_is_last_and_changes_nothing(corners, believed):
     """Not even where it is the richest."""
     own, there, away = corners.values()
@@ -57,6 +70,7 @@ def test_refused_data_is_last_and_changes_nothing(corners, believed):
     assert (advice.plan, allowed.plan) == (without.plan, without.candidates[0].plan)
     assert [option.names for option in advice.options] == [("away",)]
     assert "Don't share there: recorded with other dynamics." in advice.recommendation
+    assert "a cautious plan's return stays at 0" in advice.recommendation  # `away` never nears the reward
 
 
 def test_trusted_data_is_not_checked(corners, monkeypatch, capsys):
