@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from common import table
-from utds.advise import advise, dynamics
+from utds.adviser import advise, dynamics
 from utds.data.dataset import Dataset
 
 OBSERVATION, ACTION, STEPS = 24, 6, 1000  # the walker's

@@ -24,9 +24,9 @@ from utds.collection.online import Collection, _act, _learn, learner
 from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
+from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
-from utds.rollout import Episodes
+from utds.evaluation.rollout import Episodes
 
 try:
     from torch_td3 import Torch

@@ -14,11 +14,14 @@ import numpy as np
 
 from common import fastest, table
 from utds import domains
-from utds.data import ids, relabel, store
+from utds.data import ids, store
 from utds.data.dataset import Dataset
+from utds.data.formats import d4rl
+from utds.data.formats import table as table_file
+from utds.data.labelling import Known
 from utds.data.reward_model import LearnedReward
+from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
 from utds.errors import DataError
 
 STATES = {"walker": 8_000, "quadruped": 4_000, "jaco": 1_000}
@@ -155,6 +158,58 @@ def loading_and_memory() -> None:
     table("store and pool", rows)
 
 
+IMPORTED = 200_000  # steps of the file that is imported
+IMPORT_MEMORY = """
+import sys
+from pathlib import Path
+from utds.data.formats import d4rl
+open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
+before = int(open("/proc/self/statm").read().split()[1]) * 4096
+made = d4rl.read(Path(sys.argv[1])).dataset(task="robot")
+peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(peak - before, sum(made.column(name).nbytes for name in made.columns))
+"""
+
+
+def importing(folder: Path) -> None:
+    """D4RL and parquet files of a robot's size, over the formats' own libraries reading the same arrays."""
+    import h5py
+    import pyarrow.parquet
+
+    random = np.random.default_rng(0)
+    made = Dataset.from_arrays(
+        random.standard_normal((IMPORTED + 200, 24), np.float32),
+        random.uniform(-1, 1, (IMPORTED, 6)).astype(np.float32),
+        random.random(IMPORTED, np.float32),
+        lengths=[1_000] * 200,
+        task="robot",
+    )
+    d4rl.write(made, folder / "a.hdf5")
+    table_file.write(made, folder / "a.parquet")
+
+    def by_h5py() -> list[np.ndarray]:
+        with h5py.File(folder / "a.hdf5") as file:
+            return [file[name][()] for name in file if isinstance(file[name], h5py.Dataset)]
+
+    times = fastest(
+        {
+            "d4rl": lambda: d4rl.read(folder / "a.hdf5").dataset(task="robot"),
+            "h5py": by_h5py,
+            "parquet": lambda: table_file.read(folder / "a.parquet").dataset(task="robot"),
+            "pyarrow": lambda: [c.to_numpy() for c in pyarrow.parquet.read_table(folder / "a.parquet").columns],
+        },
+        repeats=3,
+    )
+    command = [sys.executable, "-c", IMPORT_MEMORY, str(folder / "a.hdf5")]
+    peak, size = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    rows = [
+        {"what": f"{name}, {IMPORTED:,} steps", "ours": f"{times[name]:.3f} s", "library": f"{times[other]:.3f} s"}
+        for name, other in (("d4rl", "h5py"), ("parquet", "pyarrow"))
+    ]
+    rows.append({"what": "peak memory, over the dataset", "ours": f"{peak / size:.2f}×", "library": "–"})
+    table("import, checked and scaled, over reading the arrays alone", rows)
+
+
 def learned_reward() -> None:
     try:
         main = store.load("walker-walk/medium-replay")
@@ -165,7 +220,7 @@ def learned_reward() -> None:
     model = LearnedReward().fit(main)
     rows = []
     for data in shared:
-        truth = relabel.known(data, "walker-walk")
+        truth = Known().label(data, "walker-walk")
         mean, std = model.predict(data)
         rows.append(
             {
@@ -187,6 +242,7 @@ def main() -> None:
         os.environ["MINARI_DATASETS_PATH"] = str(Path(folder))
         try:
             loading_and_memory()
+            importing(Path(folder))
         finally:
             os.environ.pop("MINARI_DATASETS_PATH")
             if kept is not None:

@@ -6,9 +6,10 @@ import jax
 import numpy as np
 
 from common import fastest, table
-from utds import algorithms, domains, rollout, runs
+from utds import algorithms, domains, training
 from utds.algorithms import Policy, Spec
-from utds.domains.suite import quiet_import
+from utds.domains.dm_control_utils import quiet_import
+from utds.evaluation import rollout
 
 EPISODES = 10
 STEPS = {"walker": 1000, "jaco": 250}
@@ -17,10 +18,10 @@ REQUIRED = {"walker": "3×", "jaco": "–"}
 
 def policy(name: str):
     """A fresh UTDS policy of the paper's size, as observations [n, O] -> actions [n, A]."""
-    domain, algorithm = domains.get(name), algorithms.make("utds")
+    domain, algorithm = domains.get(name), algorithms.make("utds", "paper")
     spec = Spec(domain.observation_size, domain.action_size)
     state = jax.jit(lambda key: Policy.of(algorithm.init(key, spec)))(jax.random.key(0))
-    return partial(runs.act, algorithm, state)
+    return partial(training.act, algorithm, state)
 
 
 def plain(name: str, act):

@@ -8,8 +8,8 @@ import numpy as np
 
 from common import fastest, table
 from utds import domains
+from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
 
 COPIES = 10
 # Control steps of each copy in one timing. Many short timings: the fastest meets no neighbour on either core.

@@ -10,8 +10,7 @@ import numpy as np
 import utds.domains
 from utds.domains import Domain, Features, Task, add_sensor
 from utds.domains.base import Array, Start
-from utds.domains.rewards import tol
-from utds.domains.suite import model_files, quiet_import
+from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
 
 
 def spec() -> mujoco.MjSpec:
@@ -46,7 +45,7 @@ def reward(f: Features, _: Array) -> Array:
     """Of run, run-backward and flip, [n, 3]."""
     forward, spin = f["torso_subtreelinvel"][:, 0], f["spin"][:, 1]
     quantity = np.stack([forward, -forward, spin], axis=1)
-    return tol(quantity, LEAST, np.inf, margin=LEAST, value_at_margin=0, sigmoid="linear")
+    return tolerance(quantity, LEAST, np.inf, margin=LEAST, value_at_margin=0, sigmoid="linear")
 
 
 DOMAIN = utds.domains.register(

@@ -23,3 +23,19 @@ def test_own_robot_learns_from_shared_data_and_exports(tmp_path, capsys):
     session = onnxruntime.InferenceSession(str(tmp_path / "run" / "policy.onnx"))
     actions, uncertainty = session.run(None, {"observations": np.zeros((3, 2), np.float32)})
     assert actions.shape == (3, 1) and uncertainty.shape == (3,)
+
+
+def test_own_algorithm_trains_resumes_exports_and_is_reported(tmp_path, capsys, monkeypatch):
+    from utds import algorithms, report
+    from utds.cli import main
+    from utds.training.run import Run
+
+    monkeypatch.setattr(algorithms.registry, "_ENTRIES", dict(algorithms.registry._ENTRIES))  # forgotten afterwards
+    example = load("own_algorithm")
+    run = example.main(str(tmp_path / "run"), steps=20)
+    assert run.metrics[-1]["effort"] > 0 and (tmp_path / "run" / "policy.onnx").exists()
+    assert example.main(str(tmp_path / "run"), steps=30).evaluations[-1]["step"] == 30  # resumed
+    assert algorithms.name_of(Run(tmp_path / "run").algorithm) == "gentle-td3"
+    main(["evaluate", str(tmp_path / "run"), "--episodes", "2"])
+    assert "pointmass-reach-top-left" in capsys.readouterr().out
+    assert [result.algorithm for result in report.study([tmp_path]).results] == ["gentle-td3"]

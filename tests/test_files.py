@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from utds import files, trees
+from utds import files, serialization
 from utds.errors import DataError
 
 
@@ -34,6 +34,18 @@ def test_a_folder_takes_the_place_of_a_folder(tmp_path):
     assert (tmp_path / "d" / "x").read_text() == "two" and os.listdir(tmp_path) == ["d"]
 
 
+@pytest.mark.parametrize("name", ["lock", "new", "replaced", "obsolete"])
+def test_any_name_will_do(tmp_path, name):
+    for text in ("one", "two"):
+        with files.atomic(tmp_path / name) as part:
+            part.mkdir()
+            (part / "x").write_text(text)
+        with pytest.raises(RuntimeError), files.atomic(tmp_path / name) as part:
+            part.mkdir()
+            raise RuntimeError
+        assert (tmp_path / name / "x").read_text() == text and os.listdir(tmp_path) == [name]
+
+
 def test_json_errors_are_one_line(tmp_path):
     with pytest.raises(DataError, match="No such file"):
         files.read_json(tmp_path / "none.json")
@@ -47,8 +59,8 @@ def test_json_errors_are_one_line(tmp_path):
 
 def test_trees_round_trip(tmp_path):
     tree = {"a": Pair(jnp.arange(6.0).reshape(2, 3), (jnp.int32(3), None)), "b": np.float16(0.5)}
-    trees.save(tmp_path / "t.safetensors", tree, {"note": "§"})
-    found, meta = trees.load(tmp_path / "t.safetensors", tree)
+    serialization.save(tmp_path / "t.safetensors", tree, {"note": "§"})
+    found, meta = serialization.load(tmp_path / "t.safetensors", tree)
     assert meta == {"note": "§"} and isinstance(found["a"], Pair) and found["a"].right[1] is None
     np.testing.assert_array_equal(found["a"].left, tree["a"].left)
     assert found["a"].right[0] == 3 and found["b"] == np.float16(0.5)
@@ -56,24 +68,24 @@ def test_trees_round_trip(tmp_path):
 
 def test_trees_say_what_does_not_fit(tmp_path):
     path = tmp_path / "t.safetensors"
-    trees.save(path, {"a": np.zeros(3, np.float32)})
-    assert trees.load(path, {"a": np.zeros(3, np.float16)})[0]["a"].dtype == np.float16
+    serialization.save(path, {"a": np.zeros(3, np.float32)})
+    assert serialization.load(path, {"a": np.zeros(3, np.float16)})[0]["a"].dtype == np.float16
     with pytest.raises(DataError, match="lacks the array b"):
-        trees.load(path, {"a": np.zeros(3), "b": np.zeros(1)})
+        serialization.load(path, {"a": np.zeros(3), "b": np.zeros(1)})
     with pytest.raises(DataError, match=r"shape \(3,\), expected \(4,\)"):
-        trees.load(path, {"a": np.zeros(4)})
+        serialization.load(path, {"a": np.zeros(4)})
     with pytest.raises(DataError, match="holds float32, expected int32"):
-        trees.load(path, {"a": np.zeros(3, np.int32)})
+        serialization.load(path, {"a": np.zeros(3, np.int32)})
     path.write_bytes(path.read_bytes()[:-3])
     with pytest.raises(DataError, match="cut short or altered"):
-        trees.load(path, {"a": np.zeros(3, np.float32)})
+        serialization.load(path, {"a": np.zeros(3, np.float32)})
     with pytest.raises(DataError, match="No such file"):
-        trees.read(tmp_path / "none")
+        serialization.read(tmp_path / "none")
 
 
 def test_safetensors_files_are_plain(tmp_path):
     """Eight bytes of length, JSON, numbers: nothing in them can run."""
-    trees.save(tmp_path / "t.safetensors", {"a": np.float32([1, 2])})
+    serialization.save(tmp_path / "t.safetensors", {"a": np.float32([1, 2])})
     raw = (tmp_path / "t.safetensors").read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     assert header["a"]["dtype"] == "F32" and np.frombuffer(raw[-8:], np.float32).tolist() == [1, 2]

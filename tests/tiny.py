@@ -5,5 +5,6 @@ from dataclasses import replace
 import utds.domains
 from utds.domains import pointmass
 
-if "tinymass" not in utds.domains._DOMAINS:  # a process that forgot which files it has loaded may load this again
+# A process that forgot which files it has loaded may load this one again.
+if "tinymass" not in utds.domains.registry._DOMAINS:
     utds.domains.register(replace(pointmass.DOMAIN, name="tinymass", steps=40))

@@ -21,10 +21,10 @@ import tyro
 from scipy.stats import rankdata
 
 from utds import figures, files
-from utds.advise import advise
+from utds.adviser import advise
 from utds.data import store
 from utds.errors import ConfigError, Error
-from utds.runs import Run
+from utds.training.run import Run
 
 RESAMPLES = 5000
 

@@ -16,12 +16,13 @@ import mujoco
 import numpy as np
 import tyro
 
-from utds import files, rollout
-from utds.advise import dynamics
+from utds import files
+from utds.adviser import dynamics
 from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.domains import walker
 from utds.domains.base import Domain
+from utds.evaluation import rollout
 
 TOGETHER = 4  # candidates of one check
 TASKS = ("walker-stand", "walker-walk", "walker-run", "walker-flip")
@@ -66,8 +67,8 @@ def recorded(task: str, kind: str, episodes: int, seed: int, robot: Domain) -> D
     """A kind of data of a task's ladder, on another robot."""
     parts = kinds._plan(ladder.load(task), kind, episodes)
     blocks = (
-        rollout.record(robot, kinds._noisy(act, robot, noise, [seed, part]), count, seed + part, spread)
-        for part, (act, count, noise, spread) in enumerate(parts)
+        rollout.record(robot, kinds._noisy(act, robot, noise, [seed, part]), count, seed + part, explore)
+        for part, (act, count, noise, explore) in enumerate(parts)
         if count
     )
     return kinds.to_dataset(task, kind, blocks, seed)

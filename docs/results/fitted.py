@@ -14,19 +14,20 @@ import numpy as np
 import tyro
 from scipy.stats import spearmanr
 
-from utds import files, fitted
+from utds import files
 from utds.collection import kinds, ladder
 from utds.data.lake import share
+from utds.evaluation import fqe
 
 
-def estimates(task: str, episodes: int, seed: int, options: dict[str, Any]) -> tuple[list[fitted.Estimate], float]:
+def estimates(task: str, episodes: int, seed: int, options: dict[str, Any]) -> tuple[list[fqe.Estimate], float]:
     """The estimate of every rung from one dataset, and the mean return of the data."""
     rungs = ladder.load(task)
     data = kinds.generate(rungs, "medium-replay", episodes, seed)
     pool = share(data)
     found = []
     for rung in range(len(rungs)):
-        found.append(fitted.evaluate(rungs.act(rung), pool, seed, **options))
+        found.append(fqe.evaluate(rungs.act(rung), pool, seed, **options))
         print(f"seed {seed}, return {rungs.returns[rung]:.0f}: {found[-1]}", flush=True)
     return found, float(data.returns.mean())
 
@@ -59,9 +60,9 @@ def main(
     episodes: int = 200,
     seeds: int = 3,
     out: Path | None = None,
-    steps: int = fitted.FQE.steps,
-    width: int = fitted.FQE.width,
-    members: int = fitted.FQE.members,
+    steps: int = fqe.FQE.steps,
+    width: int = fqe.FQE.width,
+    num_critics: int = fqe.FQE.num_critics,
 ) -> None:
     """Rank a ladder's policies from data alone.
 
@@ -72,9 +73,9 @@ def main(
         out: markdown file to write
         steps: gradient steps of the fit
         width: units of the critics' hidden layers
-        members: critics
+        num_critics: critics
     """
-    options = {"steps": steps, "width": width, "members": members}
+    options = {"steps": steps, "width": width, "num_critics": num_critics}
     found = [estimates(task, episodes, seed, options) for seed in range(seeds)]
     values = np.array([[estimate.mean for estimate in row] for row, _ in found])
     text = page(task, values, episodes, float(np.mean([worth for _, worth in found])))

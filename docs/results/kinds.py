@@ -1,4 +1,4 @@
-"""Draw kinds.svg and print the table of docs/collection.md: python docs/results/kinds.py
+"""Draw kinds.svg and print the table of docs/guides/collection.md: python docs/results/kinds.py
 
 Both come from the policies that ship: the returns of their six kinds of data, and what the best of them reach.
 """

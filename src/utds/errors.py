@@ -32,6 +32,10 @@ class TrainingError(Error):
     """Learning went wrong: a NaN, a diverging Q, a checkpoint of another run."""
 
 
+class BusyError(Error):
+    """Another process is at work on the same run, dataset, collection or matrix."""
+
+
 class MissingExtra(Error):
     """An optional dependency is needed; the message says which extra to install."""
 

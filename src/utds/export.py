@@ -4,6 +4,7 @@ With `ensemble` the file also holds the critics, and a second output `uncertaint
 how far it is from the data beside what to do. The file is checked against the JAX policy before it takes its place.
 """
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,16 @@ import numpy as np
 
 from utds import files
 from utds.algorithms.base import Policy
-from utds.algorithms.networks import MLP, q_values
 from utds.algorithms.utds import uncertainty
 from utds.errors import ConfigError, MissingExtra, TrainingError
-from utds.runs import Run
+from utds.networks import MLP, Layer, LeakyLayer, TanhLayer, q_values
+from utds.training.run import Run, act
 from utds.version import __version__
 
 OPSET = 17  # the first with LayerNormalization
 CHECKED = 256  # random observations that both must agree on
 TOLERANCE = 1e-4
+ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu"}  # a LeakyRelu's slope is 0.01 by default
 
 
 def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
@@ -34,7 +36,10 @@ def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ense
     policy = run.policy(seed)
     if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
         raise ConfigError(f"{run.path} has no ensemble of critics: its algorithm is {run.config['algorithm']['name']}")
-    model = _Graph(run.config["observation_size"], run.config["action_size"]).model(policy, ensemble)
+    bounds = run.config["action_low"], run.config["action_high"]
+    graph = _Graph(run.config["observation_size"], run.config["action_size"], bounds)
+    model = graph.model(policy, ensemble)
+    onnx.helper.set_model_props(model, _about(run, bounds))
     onnx.checker.check_model(model, full_check=True)
     with files.atomic(path) as part:
         part.write_bytes(model.SerializeToString())
@@ -43,11 +48,25 @@ def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ense
     return Path(path)
 
 
+def _about(run: Run, bounds: tuple[list[float], list[float]]) -> dict[str, str]:
+    """What the model's metadata say: whose policy it is, and in which unit it speaks."""
+    size = run.config["action_size"]
+    low, high = bounds[0] or [-1.0] * size, bounds[1] or [1.0] * size
+    return {
+        "task": run.config["task"],
+        "observations": "as recorded; the normalisation is part of the model",
+        "actions": "in the robot's unit, between action_low and action_high",
+        "action_low": json.dumps(low),
+        "action_high": json.dumps(high),
+    }
+
+
 class _Graph:
     """Collects nodes and weights."""
 
-    def __init__(self, observation_size: int, action_size: int) -> None:
+    def __init__(self, observation_size: int, action_size: int, bounds: tuple[list[float], list[float]]) -> None:
         self._sizes = observation_size, action_size
+        self._bounds = bounds  # of the actions in the robot's unit; empty where that is [-1, 1]
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
 
@@ -57,8 +76,8 @@ class _Graph:
         observations, actions = self._sizes
         kind = TensorProto.FLOAT
         outputs = [helper.make_tensor_value_info("actions", kind, ["batch", actions])]
-        centred = self._node("Sub", "observations", self._weight(policy.normal.mean))
-        normal = self._node("Div", centred, self._weight(policy.normal.std))
+        centred = self._node("Sub", "observations", self._weight(policy.normalizer.mean))
+        normal = self._node("Div", centred, self._weight(policy.normalizer.std))
         raw = self._mlp(policy.actor, normal)
         if policy.actor[-1].bias.shape[-1] == 2 * actions:  # a Gaussian policy: its mean acts
             raw = self._node(
@@ -68,9 +87,13 @@ class _Graph:
                 self._weight([actions], np.int64),
                 self._weight([1], np.int64),
             )
-        self._node("Tanh", raw, output="actions")
+        low, high = (np.asarray(bound, np.float64) for bound in self._bounds)
+        unit = self._node("Tanh", raw, output=None if low.size else "actions")  # in [-1, 1]
+        if low.size:
+            scaled = self._node("Mul", unit, self._weight((high - low) / 2))
+            self._node("Add", scaled, self._weight((high + low) / 2), output="actions")
         if ensemble:
-            self._uncertainty(policy.critic, normal)
+            self._uncertainty(policy.critic, normal, unit)
             outputs.append(helper.make_tensor_value_info("uncertainty", kind, ["batch"]))
         inputs = [helper.make_tensor_value_info("observations", kind, ["batch", observations])]
         graph = helper.make_graph(self._nodes, "policy", inputs, outputs, self._weights)
@@ -82,9 +105,9 @@ class _Graph:
             producer_version=__version__,
         )
 
-    def _uncertainty(self, critic: MLP, normal: str) -> None:
-        """Γ(s, π(s)): the unbiased standard deviation of the members' values."""
-        pairs = self._node("Concat", normal, "actions", axis=1)
+    def _uncertainty(self, critic: MLP, normal: str, unit: str) -> None:
+        """Γ(s, π(s)): the unbiased standard deviation of the members' values; critics read actions in [-1, 1]."""
+        pairs = self._node("Concat", normal, unit, axis=1)
         members = len(critic[0].weight)
         values = [self._mlp(tuple(_member(layer, i) for layer in critic), pairs) for i in range(members)]
         q = self._node("Concat", *values, axis=1)  # [B, E]
@@ -102,7 +125,7 @@ class _Graph:
                 x = self._node(
                     "LayerNormalization", x, self._weight(layer.gain), self._weight(layer.offset), epsilon=1e-5
                 )
-            x = self._node("Relu", x)
+            x = self._node(ACTIVATIONS[type(layer)], x)
         return self._node("Gemm", x, self._weight(layers[-1].weight), self._weight(layers[-1].bias))
 
     def _node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
@@ -129,14 +152,15 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
     """Refuse a file that doesn't compute what the policy computes."""
     random = np.random.default_rng(0)
     noise = random.standard_normal((CHECKED, run.config["observation_size"]))
-    observations = (np.asarray(policy.normal.mean) + noise * np.asarray(policy.normal.std)).astype(np.float32)
+    observations = (np.asarray(policy.normalizer.mean) + noise * np.asarray(policy.normalizer.std)).astype(np.float32)
     actions = run.act(observations, seed)
     pairs = [("actions", actions)]
     if ensemble:
-        pairs.append(("uncertainty", _gamma(policy, observations, actions)))
+        unit = act(run.algorithm, policy, observations)
+        pairs.append(("uncertainty", _gamma(policy, observations, unit)))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})
-        if not np.allclose(found, expected, atol=TOLERANCE, rtol=TOLERANCE):
+        if not np.allclose(found, expected, atol=TOLERANCE * max(1.0, float(np.abs(expected).max())), rtol=TOLERANCE):
             worst = np.abs(found - expected).max()
             raise TrainingError(
                 f"the exported {name} differ from the policy's by up to {worst:.2g}; nothing was written"
@@ -144,5 +168,5 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
 
 
 def _gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    q = q_values(policy.critic, policy.normal(jnp.asarray(observations)), jnp.asarray(actions))
+    q = q_values(policy.critic, policy.normalizer(jnp.asarray(observations)), jnp.asarray(actions))
     return np.asarray(uncertainty(q))

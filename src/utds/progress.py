@@ -51,3 +51,14 @@ def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
                 shown.update(task, note=note)
 
         yield advance
+
+
+def line(text: str) -> None:
+    """A line on stderr where no bar is shown: logs of a cluster, files, notebooks."""
+    if not sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """A warning on stderr, bar or not."""
+    print(f"warning: {text}", file=sys.stderr, flush=True)

@@ -24,6 +24,14 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def trusted_dynamics() -> Iterator[None]:
+    """Made-up problems have no dynamics to compare."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("utds.training.trainer.check_dynamics", lambda datasets: None)
+        yield
+
+
 @pytest.fixture
 def batch() -> Batch:
     """16 random transitions, O = 3, A = 2; some terminate, some are shared."""
@@ -37,7 +45,11 @@ def batch() -> Batch:
         random.uniform(size=16) < 0.5,
     )
     arrays = [jnp.asarray(column, jnp.float32) for column in columns]
-    return Batch(*arrays, source=(1 - arrays[-1]).astype(jnp.int32))
+    following = (
+        jnp.asarray(random.uniform(-1, 1, (16, 2)), jnp.float32),
+        jnp.asarray(random.uniform(size=16) < 0.7, float),
+    )
+    return Batch(*arrays, source=(1 - arrays[-1]).astype(jnp.int32), next_actions=following[0], continues=following[1])
 
 
 @pytest.fixture(scope="session")
@@ -65,10 +77,11 @@ def _dataset(task, observations, actions, rewards, next_observations=None, termi
     )
 
 
-COMMON = {"width": 64, "layers": 1, "batch": 64, "actor_rate": 3e-3, "normalise": False}
-CRITIC = COMMON | {"critic_rate": 3e-3, "tau": 0.05, "discount": 0.5}
-CONSERVATIVE = CRITIC | {"actions": 4, "microbatch": 64, "weight": 0.5}
-PESSIMISTIC = CRITIC | {"members": 4, "ood_actions": 2, "ood_noise": 0.1, "beta_ood_decay": 0.995}
+COMMON = {"width": 64, "layers": 1, "batch_size": 64, "actor_lr": 3e-3, "normalise": False}
+CRITIC = COMMON | {"critic_lr": 3e-3, "tau": 0.05, "discount": 0.5}
+CONSERVATIVE = CRITIC | {"num_actions": 4, "microbatch": 64, "cql_alpha": 0.5}
+MANY = CRITIC | {"num_critics": 4, "backup_entropy": False}  # values without entropy, so that they are known
+PESSIMISTIC = CRITIC | {"num_critics": 4, "ood_actions": 2, "ood_noise": 0.1, "beta_ood_decay": 0.995}
 FIELDS = {
     "utds": PESSIMISTIC,
     "pbrl": PESSIMISTIC,
@@ -76,8 +89,13 @@ FIELDS = {
     "cds": CONSERVATIVE,
     "cds-zero": CONSERVATIVE,
     "uds": CONSERVATIVE,
+    "sac-n": MANY,
+    "edac": MANY,
+    "iql": CRITIC | {"beta": 5.0},
+    "awac": CRITIC | {"lam": 0.2},
+    "rebrac": CRITIC | {"smoothing": 0.0, "actor_bc": 5.0},
     "bc": COMMON,
-    "td3bc": CRITIC | {"greed": 0.2},
+    "td3bc": CRITIC | {"alpha": 0.2},
     "td3": CRITIC | {"smoothing": 0.0},
 }
 
@@ -85,7 +103,7 @@ FIELDS = {
 @pytest.fixture(scope="session")
 def tiny() -> Callable[[str], Algorithm]:
     """An algorithm by name, with tiny networks, quick steps and γ = 0.5. One compilation serves all tests."""
-    return lambda name: algorithms.make(name, **FIELDS[name])
+    return lambda name: algorithms.make(name, "paper", **FIELDS[name])
 
 
 @pytest.fixture(scope="session")

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from utds import trees
-from utds.algorithms import ALGORITHMS
-from utds.algorithms.base import annealed
-from utds.runs import Run
+from utds import serialization
+from utds.algorithms import entries
+from utds.algorithms.base import annealed_lr
 from utds.training import train
+from utds.training.run import Run
 
 OPTIONS = {"steps": 24, "log_every": 8, "eval_every": 8, "checkpoint_every": 10}
 PROBE = np.array([[0.1, -0.5], [0.9, 0.3]])
@@ -21,7 +21,7 @@ def first_action(act):
     return {"return": float(act(PROBE)[0, 0])}
 
 
-@pytest.fixture(scope="module", params=ALGORITHMS)
+@pytest.fixture(scope="module", params=entries())
 def reference(request, tiny, problems, tmp_path_factory) -> Run:
     """Seeds 0 and 1, never interrupted."""
     out = tmp_path_factory.mktemp("run") / request.param
@@ -55,7 +55,7 @@ def test_a_signal_saves_and_resuming_changes_nothing(reference, problems, tmp_pa
 
     with pytest.raises(SystemExit, match="143"):
         train(problems["constant"], reference.algorithm, seeds=2, evaluate=evaluate, out=tmp_path, **OPTIONS)
-    assert trees.read(tmp_path / "checkpoint.safetensors")[1] == {"step": 8, "seeds": [0, 1]}
+    assert serialization.read(tmp_path / "checkpoint.safetensors")[1] == {"step": 8, "seeds": [0, 1]}
     resumed = train(
         problems["constant"], reference.algorithm, seeds=2, evaluate=evaluate, out=tmp_path, resume=True, **OPTIONS
     )
@@ -82,7 +82,7 @@ def test_vmapped_seeds_equal_single_seeds(name, tiny, problems, tmp_path):
         assert mine == pytest.approx(theirs, rel=1e-3, abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("name", entries())
 def test_annealed_rates_end_at_nothing(name, tiny, problems, tmp_path):
     """Steps after the last annealed one change no policy, the steps before it do."""
     algorithm = replace(tiny(name), anneal_steps=8)
@@ -90,4 +90,4 @@ def test_annealed_rates_end_at_nothing(name, tiny, problems, tmp_path):
         train(problems["constant"], algorithm, steps=steps, evaluate=first_action, out=tmp_path / f"{steps}")
     half, end, after = (Run(tmp_path / f"{steps}").act(PROBE) for steps in (4, 8, 24))
     assert np.array_equal(end, after) and not np.array_equal(half, end)
-    assert annealed(0.4, np.array(2), 8) == pytest.approx(0.3) and annealed(0.4, np.array(2), None) == 0.4
+    assert annealed_lr(0.4, np.array(2), 8) == pytest.approx(0.3) and annealed_lr(0.4, np.array(2), None) == 0.4

@@ -1,5 +1,6 @@
 """CQL's targets and losses against slow NumPy and SciPy; which data UDS, CDS and CDS-Zero learn from."""
 
+from dataclasses import asdict
 from functools import cache
 
 import jax
@@ -8,9 +9,12 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from utds import algorithms
 from utds.algorithms import CDS, CQL, UDS, CDSZero, Spec
+from utds.errors import ConfigError
+from utds.networks import LeakyLayer, TanhLayer
 
-SMALL = {"width": 8, "layers": 1, "batch": 16, "actions": 3}
+SMALL = {"width": 8, "layers": 1, "batch_size": 16, "num_actions": 3, "layer_norm": False}
 KEY = jax.random.key(11)
 
 
@@ -50,7 +54,7 @@ def test_targets_and_losses_equal_numpy(batch):
     here, there = numpy_gaussian(state.actor, s), numpy_gaussian(state.actor, s2)
     a2 = np.tanh(there[0] + there[1] * noise[:, 6])
     y = r + 0.99 * (1 - d) * numpy_q(state.target_critic, s2, a2).min(axis=0)
-    rows = jax.jit(algo.critic_rows)(state, batch, KEY)
+    rows = jax.jit(algo.critic_inputs)(state, batch, KEY)
     np.testing.assert_allclose(rows["targets"], y, atol=1e-5)
 
     weighed = []  # Q − log density of each of the nine actions, all at s
@@ -68,6 +72,39 @@ def test_targets_and_losses_equal_numpy(batch):
     assert loss == pytest.approx(2 * (np.mean((q - y) ** 2) + 5.0 * gap), abs=2e-4)
 
 
+@pytest.mark.parametrize("data_action", [False, True])
+def test_the_sum_without_importance_weights_equals_numpy(data_action, batch):
+    algo, state = CQL(**SMALL, importance_weights=False, data_action=data_action), fresh()
+    rows = jax.jit(algo.critic_inputs)(state, batch, KEY)
+    s, proposed = np.asarray(batch.observations, np.float64), np.asarray(rows["proposals"], np.float64)
+    q = numpy_q(state.critic, s, np.asarray(batch.actions, np.float64))
+    summed = [numpy_q(state.critic, s, proposed[:, j]) for j in range(9)] + [q] * data_action
+    gap = np.mean(special.logsumexp(summed, axis=0) - q)
+    assert jax.jit(algo.critic_loss)(state.critic, rows)[1]["conservative_gap"] == pytest.approx(gap, abs=2e-5)
+
+
+def test_released_networks_have_the_authors_layers():
+    state = jax.eval_shape(algorithms.make("cql", "released").init, jax.random.key(0), Spec(3, 2))
+    assert [type(layer) for layer in state.actor[:-1]] == [TanhLayer, TanhLayer, LeakyLayer]
+    assert [type(layer) for layer in state.critic[:-1]] == [TanhLayer, LeakyLayer, LeakyLayer]
+    for network in (state.actor, state.critic):
+        assert [layer.gain is not None for layer in network] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"architecture": "elu"}, "architecture='elu' is unknown; use relu or released"),
+        ({"architecture": "released", "layers": 2}, "released' has 3 hidden layers, not layers=2"),
+        ({"data_action": True}, "needs importance_weights=False"),
+        ({"ranking": "mean"}, "ranking='mean' is unknown; use min or first"),
+    ],
+)
+def test_fields_that_contradict_each_other_are_refused(fields, message):
+    with pytest.raises(ConfigError, match=message):
+        CDS(**fields)
+
+
 def test_policy_loss_equals_numpy_and_temperature_follows_the_entropy(batch):
     algo, state = CQL(**SMALL), fresh()
     s = np.asarray(batch.observations, np.float64)
@@ -80,12 +117,12 @@ def test_policy_loss_equals_numpy_and_temperature_follows_the_entropy(batch):
     assert metrics["actor_loss"] == pytest.approx(expected, abs=2e-5)
     assert metrics["entropy"] == pytest.approx(-density.mean(), abs=2e-5)
     assert metrics["entropy"] > -2  # above its target, −A: the temperature falls by one step of Adam
-    assert after.log_temperature == pytest.approx(-0.7 - algo.actor_rate, abs=1e-6)
+    assert after.log_temperature == pytest.approx(-0.7 - algo.actor_lr, abs=1e-6)
 
 
 def test_targets_read_the_target_critics_only(batch):
     algo, state = CQL(**SMALL), fresh()
-    targets = jax.jit(lambda state: algo.critic_rows(state, batch, KEY)["targets"])
+    targets = jax.jit(lambda state: algo.critic_inputs(state, batch, KEY)["targets"])
     before = targets(state)
     assert np.array_equal(before, targets(state._replace(critic=state.target_critic)))
     assert not np.array_equal(before, targets(state._replace(target_critic=state.critic)))
@@ -110,7 +147,7 @@ def preferring(critic):
 
 
 def test_cds_keeps_the_tenth_of_highest_value(pool):
-    algo, state = CDS(**SMALL | {"batch": 40}, layer_norm=False), fresh()
+    algo, state = CDS(**SMALL | {"batch_size": 40}), fresh()
     state = state._replace(critic=preferring(state.critic))
     batch = jax.jit(algo.draw)(state, pool, KEY)
     assert np.array_equal(batch.own, [1] * 20 + [0] * 20)
@@ -119,13 +156,43 @@ def test_cds_keeps_the_tenth_of_highest_value(pool):
     np.testing.assert_allclose(batch.rewards, [1.0] * 20 + [0.25] * 20)
 
 
-def test_cds_without_shared_data_is_cql(make_pool):
-    pool = make_pool(np.ones((8, 3)), np.zeros((8, 2)), np.ones(8))
-    assert np.all(jax.jit(CDS(**SMALL).draw)(fresh(), pool, KEY).own == 1)
+def test_cds_may_rank_by_the_first_critic(pool):
+    algo, state = CDS(**SMALL | {"batch_size": 40}, ranking="first"), fresh()
+    hidden, out = preferring(state.critic)
+    falling = out.weight.at[1].multiply(-1)  # the second critic prefers the opposite, and is always the lower
+    state = state._replace(critic=(hidden, out._replace(weight=falling)))
+    offered = pool.sample_shared(jax.random.split(KEY)[1], 200).actions[:, 0]
+    chosen = jax.jit(algo.draw)(state, pool, KEY).actions[20:, 0]
+    np.testing.assert_allclose(np.sort(chosen), np.sort(offered)[-20:])
+
+
+@pytest.mark.parametrize("name", ["cds", "cds-zero"])
+def test_cds_has_the_fields_of_cql_in_every_preset(name):
+    for preset in algorithms.entry("cql").presets:
+        mine, theirs = (asdict(algorithms.make(which, preset)) for which in (name, "cql"))
+        assert {field: mine[field] for field in theirs} == theirs
+
+
+@pytest.mark.parametrize(("name", "preset"), [("cds", "released"), ("cds-zero", "fast")])
+def test_cds_without_shared_data_is_cql_bit_for_bit(name, preset, make_pool):
+    random = np.random.default_rng(0)
+    pool = make_pool(random.normal(size=(8, 3)), random.uniform(-1, 1, (8, 2)), random.normal(size=8))
+    small = {"width": 8, "batch_size": 16, "num_actions": 2}
+    one, other = (algorithms.make(which, preset, **small) for which in ("cql", name))
+
+    @jax.jit
+    def first_step(key):
+        states = [algo.init(key, Spec.of(pool)) for algo in (one, other)]
+        pairs = zip((one, other), states, strict=True)
+        return [algo.update(state, algo.draw(state, pool, key), key) for algo, state in pairs]
+
+    mine, theirs = first_step(KEY)
+    assert jax.tree.all(jax.tree.map(np.array_equal, mine, theirs))
+    assert jax.tree.structure(mine) == jax.tree.structure(theirs)
 
 
 @pytest.mark.parametrize("kind", [UDS, CDSZero])
 def test_shared_rewards_become_zero(kind, pool):
-    batch = jax.jit(kind(**SMALL | {"layer_norm": False}).draw)(fresh(), pool, KEY)
+    batch = jax.jit(kind(**SMALL).draw)(fresh(), pool, KEY)
     assert 0 < np.mean(batch.own) < 1
     np.testing.assert_array_equal(batch.rewards, batch.own)

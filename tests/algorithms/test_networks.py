@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from utds import networks as nn
 from utds.algorithms import UTDS, Spec
-from utds.algorithms import networks as nn
 
 
 def numpy_mlp(params, x):

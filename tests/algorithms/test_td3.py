@@ -1,5 +1,6 @@
 """TD3, TD3+BC and behaviour cloning against slow NumPy; the delayed policy; presets and names."""
 
+from dataclasses import asdict
 from functools import cache, partial
 
 import jax
@@ -11,7 +12,7 @@ from utds import algorithms
 from utds.algorithms import BC, TD3, TD3BC, Spec, base
 from utds.errors import ConfigError
 
-SMALL = {"width": 8, "layers": 1, "batch": 16}
+SMALL = {"width": 8, "layers": 1, "batch_size": 16}
 KEY = jax.random.key(3)
 
 
@@ -42,7 +43,7 @@ def test_td3_targets_and_loss_equal_numpy(floor, least, batch):
     noise = np.asarray(jax.random.normal(KEY, (16, 2)), np.float64)
     a2 = np.clip(numpy_policy(state.target_actor, s2) + np.clip(0.2 * noise, -0.5, 0.5), -1, 1)
     y = np.maximum(r + 0.99 * (1 - d) * numpy_q(state.target_critic, s2, a2).min(axis=0), least)
-    rows = algo.critic_rows(state, batch, KEY)
+    rows = algo.critic_inputs(state, batch, KEY)
     np.testing.assert_allclose(rows["targets"], y, atol=1e-5)
     loss, metrics = algo.critic_loss(state.critic, rows, state)
     q = numpy_q(state.critic, s, a)
@@ -58,19 +59,19 @@ def test_policy_losses_equal_numpy(batch):
     q = numpy_q(state.critic, s, pi)[0]
     assert TD3(**SMALL).actor_loss(state.actor, state, batch)[0] == pytest.approx(-q.mean(), abs=1e-5)
     cloning = np.mean((pi - a) ** 2)
-    loss, metrics = TD3BC(**SMALL, greed=2.0).actor_loss(state.actor, state, batch)
+    loss, metrics = TD3BC(**SMALL, alpha=2.0).actor_loss(state.actor, state, batch)
     assert loss == pytest.approx(cloning - 2.0 / np.abs(q).mean() * q.mean(), abs=1e-5)
     assert metrics["cloning_loss"] == pytest.approx(cloning, abs=1e-5)
     assert BC(**SMALL).actor_loss(state.actor, batch) == pytest.approx(cloning, abs=1e-5)
 
 
-def test_saturation_adds_the_squared_outputs_before_tanh(batch):
+def test_pretanh_l2_adds_the_squared_outputs_before_tanh(batch):
     state = fresh()
     before_tanh = np.arctanh(numpy_policy(state.actor, np.asarray(batch.observations, np.float64)))
-    plain, penalised = (TD3(**SMALL, saturation=c).policy_loss(state.actor, state, batch)[0] for c in (0, 0.3))
+    plain, penalised = (TD3(**SMALL, pretanh_l2=c).policy_loss(state.actor, state, batch)[0] for c in (0, 0.3))
     assert penalised - plain == pytest.approx(0.3 * np.mean(before_tanh**2), abs=1e-5)
-    with pytest.raises(ConfigError, match="saturation=-1"):
-        TD3(saturation=-1)
+    with pytest.raises(ConfigError, match="pretanh_l2=-1"):
+        TD3(pretanh_l2=-1)
 
 
 def test_policy_and_targets_move_every_second_step(batch):
@@ -81,31 +82,31 @@ def test_policy_and_targets_move_every_second_step(batch):
         after, metrics = update(state, batch, jax.random.fold_in(KEY, step))
         for name in ("actor", "target_actor", "target_critic"):
             same = np.array_equal(getattr(after, name)[0].weight, getattr(state, name)[0].weight)
-            assert same == (step % 2 == 1), (name, step)
+            assert same == (step % 2 == 0), (name, step)
         assert not np.array_equal(after.critic[0].weight, state.critic[0].weight)
         losses.append(float(metrics["actor_loss"]))
         state = after
-    assert losses[0] == losses[2] == 0  # so that the mean over steps is the mean over policy steps
-    assert losses[1] / 2 == pytest.approx(float(algo.actor_loss(fresh().actor, state, batch)[0]), rel=0.1)
+    assert losses[1] == losses[3] == 0  # so that the mean over steps is the mean over policy steps
+    assert losses[2] / 2 == pytest.approx(float(algo.actor_loss(fresh().actor, state, batch)[0]), rel=0.1)
 
 
 def test_adam_takes_the_steps_of_its_paper():
     """Three steps on a fixed sequence of gradients, by Algorithm 1 of Kingma and Ba."""
     params = {"w": jnp.array([1.0, -2.0])}
-    moments = base.start(params, 0.1)
+    opt_state = base.adam_init(params, 0.1)
     m = v = np.zeros(2)
     expected = np.array([1.0, -2.0])
     for t, g in enumerate([np.array([0.5, -1.0]), np.array([0.1, 3.0]), np.array([-2.0, 0.0])], start=1):
-        params, moments = base.descend({"w": jnp.asarray(g, jnp.float32)}, params, moments, 0.1)
+        params, opt_state = base.adam_step({"w": jnp.asarray(g, jnp.float32)}, params, opt_state, 0.1)
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
         expected = expected - 0.1 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
         np.testing.assert_allclose(params["w"], expected, rtol=1e-5)
 
 
 def test_normalisation_leaves_constant_features_finite():
-    normal = base.Normal.of(Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 0.0])), enabled=True)
-    np.testing.assert_allclose(normal(jnp.array([[7.0, 5.0]])), [[2.0, 0.0]])
-    off = base.Normal.of(Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 9.0])), enabled=False)
+    normalizer = Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 0.0])).normalizer()
+    np.testing.assert_allclose(normalizer(jnp.array([[7.0, 5.0]])), [[2.0, 0.0]])
+    off = Spec(2, 1, mean=np.array([3.0, 5.0]), std=np.array([2.0, 9.0])).normalizer(enabled=False)
     np.testing.assert_allclose(off(jnp.array([[7.0, 5.0]])), [[7.0, 5.0]])
 
 
@@ -118,8 +119,9 @@ def test_metrics_reduce_by_mean_or_largest():
     ("arguments", "message"),
     [
         (("utsd",), "algorithm called 'utsd'; did you mean utds"),
-        (("cql", "released"), "preset of cql called 'released'; choose from paper, cpu"),
-        (("utds", "cpuu"), "preset of utds called 'cpuu'; did you mean cpu"),
+        (("bc", "released"), "preset of bc called 'released'; choose from paper, fast"),
+        (("utds", "fats"), "preset of utds called 'fats'; did you mean fast"),
+        (("utds", "cpu"), "called fast now"),
     ],
 )
 def test_unknown_names_get_a_hint(arguments, message):
@@ -129,20 +131,20 @@ def test_unknown_names_get_a_hint(arguments, message):
         algorithms.make("utds", beta_odd=1.0)
 
 
-@pytest.mark.parametrize("name", algorithms.ALGORITHMS)
+@pytest.mark.parametrize("name", algorithms.entries())
 def test_configs_survive_json_and_presets_only_name_fields(name):
-    for preset, table in algorithms.PRESETS.items():
-        if name in table:
-            algo = algorithms.make(name, preset)
-            assert algorithms.from_config(algorithms.to_config(algo)) == algo
-            assert all(getattr(algo, field) == value for field, value in table[name].items())
+    for preset, found in algorithms.entry(name).presets.items():
+        algo = algorithms.make(name, preset)
+        assert algorithms.from_config(algorithms.to_config(algo)) == algo
+        assert all(getattr(algo, field) == value for field, value in found.fields.items())
+        assert algorithms.nearest_preset(name, asdict(algo))[1] == {}
 
 
 def test_paper_preset_is_table_1():
     algo = algorithms.make("utds", "paper")
     table = partial(getattr, algo)
-    assert [table(x) for x in ("members", "width", "layers", "batch", "ood_actions")] == [5, 256, 3, 1024, 3]
-    assert [table(x) for x in ("tau", "discount", "actor_rate", "critic_rate")] == [5e-3, 0.99, 1e-4, 1e-4]
+    assert [table(x) for x in ("num_critics", "width", "layers", "batch_size", "ood_actions")] == [5, 256, 3, 1024, 3]
+    assert [table(x) for x in ("tau", "discount", "actor_lr", "critic_lr")] == [5e-3, 0.99, 1e-4, 1e-4]
     assert [table(x) for x in ("beta_in", "beta_ood", "beta_ood_end", "beta_ood_decay")] == [1e-3, 3.0, 0.1, 0.99995]
     assert not algo.layer_norm and algo.floor is None and algo.ood_floor is None
 
@@ -151,10 +153,10 @@ def test_paper_preset_is_table_1():
     ("name", "value", "wanted"),
     [
         ("discount", "high", "a number"),
-        ("actor_rate", float("nan"), "a number"),
+        ("actor_lr", float("nan"), "a number"),
         ("beta_in", True, "a number"),
-        ("batch", 1.5, "a whole number"),
-        ("anneal_steps", "all", "a whole number"),
+        ("batch_size", 1.5, "a whole number"),
+        ("anneal_steps", "all", 'a whole number, or a share of the run such as "50%"'),
         ("layer_norm", 1, "true or false"),
         ("sampling", 3, "a word"),
         ("floor", "low", "a number, auto or nothing"),

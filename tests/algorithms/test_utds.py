@@ -15,7 +15,7 @@ from utds.errors import ConfigError
 from utds.training import train
 
 SPEC = Spec(3, 2, mean=np.array([0.5, -1.0, 0.0]), std=np.array([2.0, 1.0, 0.5]), reward_min=-2.0, reward_max=1.0)
-SMALL = {"members": 3, "width": 8, "layers": 2, "batch": 16, "ood_actions": 2}
+SMALL = {"num_critics": 3, "width": 8, "layers": 2, "batch_size": 16, "ood_actions": 2}
 KEY = jax.random.key(5)
 
 
@@ -114,8 +114,8 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_targets_and_losses_equal_numpy(name, batch):
     algo, state = make(**VARIANTS[name])
-    scaled = state.normal.batch(batch)
-    rows = jax.jit(algo.critic_rows)(state, scaled, KEY)
+    scaled = state.normalizer.batch(batch)
+    rows = jax.jit(algo.critic_inputs)(state, scaled, KEY)
     draws = 1 + algo.ood_actions * (2 if algo.ood_next else 1)
     noise = np.asarray(jax.random.normal(KEY, (16, draws, 2)), np.float64)
     expected, y = expected_losses(algo, state, batch, noise)
@@ -131,7 +131,7 @@ def test_targets_and_losses_equal_numpy(name, batch):
 
 def test_actor_ascends_the_smallest_of_the_critics(batch):
     algo, state = make()
-    scaled = state.normal.batch(batch)
+    scaled = state.normalizer.batch(batch)
     s = np.asarray(scaled.observations, np.float64)
     expected = -np.mean(np.min(numpy_q(state.critic, s, numpy_policy(state.actor, s)), axis=0))
     loss, _ = algo.actor_loss(state.actor, state, scaled)
@@ -141,7 +141,7 @@ def test_actor_ascends_the_smallest_of_the_critics(batch):
 def test_ood_targets_carry_no_gradient(batch):
     """With the Bellman part silenced, dL/dQ_ood = 2·β2·Γ / count and nothing else."""
     algo, state = make()
-    rows = jax.jit(algo.critic_rows)(state, state.normal.batch(batch), KEY)
+    rows = jax.jit(algo.critic_inputs)(state, state.normalizer.batch(batch), KEY)
 
     def ood_loss(offset):
         last = state.critic[-1]
@@ -156,8 +156,8 @@ def test_ood_targets_carry_no_gradient(batch):
 @pytest.mark.parametrize(("bootstrap", "read"), [("target", "target_critic"), ("online", "critic")])
 def test_bellman_targets_read_only_the_critics_they_should(bootstrap, read, batch):
     algo, state = make(bootstrap=bootstrap)
-    scaled = state.normal.batch(batch)
-    targets = jax.jit(lambda state: algo.critic_rows(state, scaled, KEY)["targets"])
+    scaled = state.normalizer.batch(batch)
+    targets = jax.jit(lambda state: algo.critic_inputs(state, scaled, KEY)["targets"])
     before = targets(state)
     for name in ("critic", "target_critic"):
         moved = state._replace(**{name: disturbed(getattr(state, name), 0.5)})
@@ -188,7 +188,7 @@ def test_a_run_logs_the_uncertainty_of_every_source(kind, make_pool, tmp_path):
     states = np.random.default_rng(0).normal(size=(64, 3))
     columns = states, states[:, :2].clip(-1, 1), np.ones(64)
     pool = make_pool(*columns, shared=(states + 5, columns[1], np.ones(64)))
-    algo = kind(members=3, width=8, layers=1, batch=32, ood_actions=1, critic_rate=1e-2)
+    algo = kind(num_critics=3, width=8, layers=1, batch_size=32, ood_actions=1, critic_lr=1e-2)
     run = train(pool, algo, steps=6, log_every=3, out=tmp_path)
     for row in run.metrics:
         share = row["own_share"]
@@ -213,9 +213,9 @@ def test_shared_penalties_anneal_to_those_on_own_data(step, shared):
 
 def test_microbatches_change_nothing_but_rounding(batch):
     algo, state = make()
-    rows = jax.jit(algo.critic_rows)(state, state.normal.batch(batch), KEY)
+    rows = jax.jit(algo.critic_inputs)(state, state.normalizer.batch(batch), KEY)
     loss = partial(algo.critic_loss, state=state)
-    gradient = jax.jit(partial(base.gradient, loss), static_argnums=2)
+    gradient = jax.jit(partial(base.accumulated_gradient, loss), static_argnums=2)
     whole, whole_metrics = gradient(state.critic, rows, 16)
     parts, part_metrics = gradient(state.critic, rows, 5)  # 16 rows in 4 parts
     jax.tree.map(partial(np.testing.assert_allclose, atol=1e-6), parts, whole)
@@ -244,8 +244,8 @@ def test_pbrl_reads_own_data_only(make_pool):
     columns = np.zeros((8, 3)), np.zeros((8, 2)), np.ones(8)
     pool = make_pool(*columns, shared=columns)
     draw = jax.jit(lambda algo, pool: algo.draw(None, pool, KEY).own, static_argnums=0)
-    assert np.all(draw(PBRL(batch=64), pool) == 1)
-    assert 0 < np.mean(draw(UTDS(batch=64), pool)) < 1
+    assert np.all(draw(PBRL(batch_size=64), pool) == 1)
+    assert 0 < np.mean(draw(UTDS(batch_size=64), pool)) < 1
 
 
 def test_sampling_by_episode_gives_short_episodes_their_share():
@@ -253,11 +253,15 @@ def test_sampling_by_episode_gives_short_episodes_their_share():
     main = Dataset.from_arrays(
         np.zeros((102, 3)), np.zeros((100, 2)), np.arange(100) == 0, lengths=lengths, task="main"
     )
-    rewards = jax.jit(lambda pool: UTDS(batch=4096, sampling="episodes").draw(None, pool, KEY).rewards)(share(main))
+    rewards = jax.jit(lambda pool: UTDS(batch_size=4096, sampling="episodes").draw(None, pool, KEY).rewards)(
+        share(main)
+    )
     assert np.mean(rewards) == pytest.approx(0.5, abs=0.03)
 
 
-@pytest.mark.parametrize("fields", [{"members": 1}, {"bootstrap": "both"}, {"batch": 0}, {"floor": "low"}, {"tau": 0}])
+@pytest.mark.parametrize(
+    "fields", [{"num_critics": 1}, {"bootstrap": "both"}, {"batch_size": 0}, {"floor": "low"}, {"tau": 0}]
+)
 def test_senseless_fields_are_refused(fields):
     with pytest.raises(ConfigError, match=next(iter(fields))):
         UTDS(**fields)

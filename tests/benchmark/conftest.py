@@ -10,9 +10,9 @@ from pathlib import Path
 import jax
 import pytest
 
-from utds import rollout
 from utds.benchmark.matrix import Matrix, load
 from utds.collection import kinds
+from utds.evaluation import rollout
 
 TEXT = """
 tasks = ["tinymass-reach-top-left"]
@@ -30,7 +30,7 @@ episodes = 2
 [fields]
 width = 8
 layers = 1
-batch = 16
+batch_size = 16
 """
 
 # Tests that run in the background ignore Ctrl-C, and so would what they start.

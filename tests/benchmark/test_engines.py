@@ -1,4 +1,4 @@
-"""The local engine: what runs, what is never repeated, what survives kills; cells trained together."""
+"""The local engine: what runs, what is never repeated, what survives kills."""
 
 import json
 import os
@@ -10,17 +10,14 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from utds.algorithms import TD3
-from utds.benchmark import engines, places, runner
-from utds.benchmark.engines import Slot, execute
-from utds.benchmark.work import Job, Worker
+from utds.benchmark import engine
+from utds.benchmark.cells import CellDir, locate, set_aside
+from utds.benchmark.engine import RETRIES, Slot, execute
+from utds.benchmark.worker import Job, Worker
 from utds.cli import main
-from utds.runs import Run
 
-LEARNER = TD3(width=8, layers=1, batch=16)  # one of the matrix's two
 SCORES = ("evaluations.csv", "metrics.csv", "policy-0.safetensors", "policy-1.safetensors", "checkpoint.safetensors")
 
 
@@ -81,7 +78,7 @@ def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, store
     assert process.returncode == 0, said
     assert scores(killed) == scores(whole)
     assert max(finishes(killed).values()) == 1 and finishes(whole) == Counter(list(scores(whole)))
-    assert runner.run("again", list(matrix.cells()), killed, start=pytest.fail) == 0  # no engine: nothing is left to do
+    assert engine.run("again", list(matrix.cells()), killed, start=pytest.fail) == 0  # no engine: nothing is left to do
 
 
 def test_ctrl_c_leaves_a_checkpoint_and_goes_on(start, stored, tmp_path):
@@ -97,46 +94,27 @@ def test_ctrl_c_leaves_a_checkpoint_and_goes_on(start, stored, tmp_path):
 
 @pytest.fixture
 def work(stored, matrix, tmp_path):
-    """Places and jobs of the matrix, to be run in this process."""
+    """Folders and jobs of the matrix's cells, to be run in this process."""
     cells = list(matrix.cells())
 
-    def work(name: str, together: int = 1) -> tuple[list[places.Place], list[Job]]:
-        found = places.locate(cells, tmp_path / name)
-        return found, runner.jobs(found, cells, together)
+    def work(name: str) -> tuple[list[CellDir], list[Job]]:
+        found = locate(cells, tmp_path / name)
+        return found, engine.jobs(found, cells)
 
     return work
 
 
-def test_cells_together_equal_cells_alone(work):
-    """Up to rounding: stacked products may sum in another order."""
-    worker = Worker(threads=1)
-    alone, grouped = (
-        [job for job in work(name, together)[1] if job.program[1:] == (LEARNER, 1)]
-        for name, together in (("alone", 1), ("grouped", 2))
-    )
-    assert [len(job.places) for job in alone + grouped] == [1, 1, 2]
-    for job in alone + grouped:
-        worker.run(job)
-    for job, other in zip(alone, grouped[0].places, strict=True):
-        first, second = Run(job.places[0].folder), Run(other.folder)
-        assert first.config == second.config and second.finished
-        assert [row["step"] for row in first.metrics] == [row["step"] for row in second.metrics]
-        observations = np.random.default_rng(0).normal(size=(9, 4))
-        for seed in first.seeds:
-            np.testing.assert_allclose(first.act(observations, seed), second.act(observations, seed), atol=1e-4)
-
-
 def test_a_cell_equals_the_command_that_is_said_to_reproduce_it(work, tmp_path):
     _, jobs = work("matrix")
-    worker, place = Worker(threads=1), jobs[-1].places[0]
+    worker, cell_dir = Worker(threads=1), jobs[-1].cell_dir
     worker.run(jobs[-1])
-    command = json.loads((place.folder / "cell.json").read_text())["command"]
+    command = json.loads((cell_dir.folder / "cell.json").read_text())["command"]
     main([*command.split()[1:], "--out", str(tmp_path / "by-hand")])
     for name in SCORES:
-        assert (tmp_path / "by-hand" / name).read_bytes() == (place.folder / name).read_bytes(), name
-    starts = len(place.events())
+        assert (tmp_path / "by-hand" / name).read_bytes() == (cell_dir.folder / name).read_bytes(), name
+    starts = len(cell_dir.events())
     worker.run(jobs[-1])  # finished work is not done again
-    assert len(place.events()) == starts and place.state == "done"
+    assert len(cell_dir.events()) == starts and cell_dir.state == "done"
 
 
 def test_changed_data_is_new_work_and_the_old_is_set_aside(work, tiny, tmp_path):
@@ -148,17 +126,17 @@ def test_changed_data_is_new_work_and_the_old_is_set_aside(work, tiny, tmp_path)
     changed.save("tinymass-reach-top-left/random", overwrite=True)
     after, _ = work("matrix")
     assert after[0].fingerprint != found[0].fingerprint and after[0].state == "waiting"
-    assert places.set_aside(after, tmp_path / "matrix") == [tmp_path / "matrix" / ".superseded" / found[0].folder.name]
+    assert set_aside(after, tmp_path / "matrix") == [tmp_path / "matrix" / ".superseded" / found[0].folder.name]
     with pytest.raises(Exception, match="changed since the matrix was planned"):
         Worker(threads=1).run(jobs[0])
 
 
 def test_a_diverging_cell_is_recorded_and_leaves_the_others_going(work, monkeypatch):
     monkeypatch.setattr("utds.training.Trainer.limit", property(lambda t: -1.0, lambda t, v: None), raising=False)
-    jobs = [job for job in work("failing", together=2)[1] if job.program[-1] == 1]  # the two-task ones
+    jobs = [job for job in work("failing")[1] if job.program[-1] == 1]  # the two-task ones
     for job in jobs:
         Worker(threads=1).run(job)
-    found = [place for job in jobs for place in job.places]
+    found = [job.cell_dir for job in jobs]
     states = Counter((place.cell.algorithm_name, place.state) for place in found)
     assert states == {("bc", "done"): 2, ("td3", "failed"): 2}
     assert "|Q| reached" in next(place.error for place in found if place.error)
@@ -182,8 +160,9 @@ class Script:
                 job, slot.job = slot.job, None
                 error = self.ends.pop(0) if self.ends else None
                 if error is None:
-                    job.places[0].folder.mkdir(parents=True, exist_ok=True)
-                    (job.places[0].folder / "result.json").write_text(json.dumps({"steps": job.places[0].cell.steps}))
+                    job.cell_dir.folder.mkdir(parents=True, exist_ok=True)
+                    done = {"steps": job.cell_dir.cell.steps, "seconds": 1.0, "evaluation": {}}
+                    (job.cell_dir.folder / "result.json").write_text(json.dumps(done))
                 yield job, error
 
     def close(self):
@@ -192,21 +171,21 @@ class Script:
 
 def test_a_stumbling_cell_is_retried_and_then_recorded_as_failed(work):
     _, jobs = work("scripted")
-    engine = Script(ends=["killed"] * (engines.RETRIES + 1))
-    execute(jobs[:1], engine)
-    assert len(engine.ran) == engines.RETRIES + 1 and jobs[0].places[0].state == "failed"
-    assert jobs[0].places[0].error == f"killed ({engines.RETRIES + 1} times)"
-    engine = Script(ends=["killed"])
-    execute(jobs[1:2], engine)
-    assert len(engine.ran) == 2 and jobs[1].places[0].state == "done"
+    scripted = Script(ends=["killed"] * (RETRIES + 1))
+    execute(jobs[:1], scripted)
+    assert len(scripted.ran) == RETRIES + 1 and jobs[0].cell_dir.state == "failed"
+    assert jobs[0].cell_dir.error == f"killed ({RETRIES + 1} times)"
+    scripted = Script(ends=["killed"])
+    execute(jobs[1:2], scripted)
+    assert len(scripted.ran) == 2 and jobs[1].cell_dir.state == "done"
 
 
 def test_workers_keep_to_the_programs_that_they_have_compiled(work):
     _, jobs = work("scripted")
-    engine = Script(ends=[])
-    execute(jobs, engine)
-    assert len(engine.ran) == len(jobs) == 8
-    homes = {job.program: {slot for slot, other in engine.ran if other.program == job.program} for job in jobs}
+    scripted = Script(ends=[])
+    execute(jobs, scripted)
+    assert len(scripted.ran) == len(jobs) == 8
+    homes = {job.program: {slot for slot, other in scripted.ran if other.program == job.program} for job in jobs}
     assert len(homes) == 4 and all(len(slots) == 1 for slots in homes.values())
 
 

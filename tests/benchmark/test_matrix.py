@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from utds.benchmark import board, prepare
+from utds.benchmark import plan
 from utds.benchmark.matrix import load, parse, shipped
+from utds.benchmark.status import duration
 from utds.cli import main
 from utds.errors import ConfigError, DataError
 
@@ -17,14 +18,15 @@ def cells(**keys):
 
 
 def test_the_papers_three_domains_have_180_two_task_settings():
-    counts = [board.settings(list(load(name).cells())) for name in ("walker", "quadruped", "jaco")]
+    counts = [plan.settings(list(load(name).cells())) for name in ("walker", "quadruped", "jaco")]
     assert counts == 3 * [{"single": 20, "each": 60, "all": 20}]
     found = list(load("walker").cells())
     assert len(found) == (20 + 60 + 20) * 4 and len({cell.name for cell in found}) == len(found)
     one = next(cell for cell in found if cell.column == "each")
     assert one.datasets == ("walker-stand/random", "walker-walk/replay")
     assert (one.steps, one.eval_every, one.episodes, one.seed_numbers) == (1_000_000, 1_000, 10, (0, 1, 2))
-    assert (one.algorithm.batch, one.algorithm.beta_ood, one.algorithm.members) == (1024, 3.0, 5)  # the paper's table
+    paper = one.algorithm
+    assert (paper.batch_size, paper.beta_ood, paper.num_critics) == (1024, 3.0, 5)  # the paper's table
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -47,9 +49,9 @@ def test_columns_sources_and_variations():
     ]
     each = cells(kinds=["medium"], columns=["each", "all"], sources=["walker-run", "walker-walk"])
     assert [c.sources for c in each] == [("walker-run",)]  # not itself, and all of one is no column of its own
-    varied = cells(kinds=["medium"], columns=["single"], vary={"beta_ood": [1.0, 5.0], "members": [2, 3]})
-    assert [(c.algorithm.beta_ood, c.algorithm.members) for c in varied] == [(1.0, 2), (1.0, 3), (5.0, 2), (5.0, 3)]
-    assert varied[0].name.endswith("utds_beta_ood=1.0_members=2")
+    varied = cells(kinds=["medium"], columns=["single"], vary={"beta_ood": [1.0, 5.0], "num_critics": [2, 3]})
+    assert [(c.algorithm.beta_ood, c.algorithm.num_critics) for c in varied] == [(1.0, 2), (1.0, 3), (5.0, 2), (5.0, 3)]
+    assert varied[0].name.endswith("utds_beta_ood=1.0_num_critics=2")
     fields = {"width": 32, "cql": {"width": 64}}
     both = cells(kinds=["medium"], columns=["single"], algorithms=["utds", "cql"], fields=fields)
     assert [c.algorithm.width for c in both] == [32, 64]
@@ -94,8 +96,11 @@ def test_a_fingerprint_sees_the_version(monkeypatch):
         ('domains = ["wolker"]', "there is no domain 'wolker'; did you mean walker?"),
         ('tasks = ["walker-walk"]\nkinds = ["mediun"]', "did you mean medium?"),
         ('tasks = ["walker-walk"]\nalgorithms = ["utdz"]', "there is no algorithm 'utdz'; did you mean utds?"),
-        ('tasks = ["walker-walk"]\n[fields]\nbach = 3', "there is no field of utds called 'bach'; did you mean batch?"),
-        ('tasks = ["walker-walk"]\n[fields.cql]\nbatch = 3', "there is no algorithm 'cql'"),
+        (
+            'tasks = ["walker-walk"]\n[fields]\nbath_size = 3',
+            "no field of utds called 'bath_size'; did you mean batch_size?",
+        ),
+        ('tasks = ["walker-walk"]\n[fields.cql]\nwidth = 3', "there is no algorithm 'cql'"),
         ('tasks = ["walker-walk"]\n[vary]\nbeta = [1.0]', "there is no field of utds called 'beta'"),
         ('tasks = ["walker-walk"]\n[vary]\nbeta_ood = 1.0', "must be a table of lists of values"),
         ('tasks = ["walker-walk"]\npreset = "papre"', "did you mean paper?"),
@@ -134,8 +139,8 @@ def test_plan_counts_and_names_missing_data_and_runs_nothing(tiny, path, tmp_pat
 
 def test_missing_data_is_one_line_that_says_how_to_make_it(matrix):
     with pytest.raises(DataError, match=r"--generate 100.*utds data generate tinymass-reach-top-left.*utds collect"):
-        prepare.require(list(matrix.cells()))
+        plan.require(list(matrix.cells()))
 
 
 def test_durations():
-    assert [board.duration(s) for s in (5, 600, 12_000, 200_000)] == ["5 s", "10 min", "3 h 20 min", "2 d 8 h"]
+    assert [duration(s) for s in (5, 600, 12_000, 200_000)] == ["5 s", "10 min", "3 h 20 min", "2 d 8 h"]

@@ -9,9 +9,10 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="the ray engine needs the extra: pip install 'utds[ray]'")
 
-from utds.benchmark import places, runner  # noqa: E402
+from utds.benchmark import engine  # noqa: E402
+from utds.benchmark.cells import locate  # noqa: E402
 from utds.benchmark.cluster import TOKEN, Cluster, Remote, _room  # noqa: E402
-from utds.benchmark.work import Worker  # noqa: E402
+from utds.benchmark.worker import Worker  # noqa: E402
 from utds.errors import ConfigError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own: sockets and subprocesses that it leaves to the end
@@ -36,12 +37,12 @@ def cluster(tiny, tmp_path, monkeypatch):
 def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path):
     nodes, workers = cluster
     cells, out = list(replace(matrix, columns=("each",), steps=1_000).cells()), tmp_path / "ray"
-    found = places.locate(cells, tmp_path / "here")
+    found = locate(cells, tmp_path / "here")
     here = Worker(threads=1)
-    for job in runner.jobs(found, cells):
+    for job in engine.jobs(found, cells):
         here.run(job)
     with pytest.raises(ConfigError, match="no node of the cluster has 64 CPUs"):
-        Cluster(runner.jobs(found, cells), out, cpus=64)
+        Cluster(engine.jobs(found, cells), out, cpus=64)
 
     def lose_a_node() -> None:
         while len(list(out.glob("cells/*/checkpoint.safetensors"))) < 2:  # until both nodes are at work
@@ -50,10 +51,10 @@ def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path)
 
     thief = threading.Thread(target=lose_a_node)
     thief.start()
-    failed = runner.run("ray", cells, out, lambda jobs: Cluster(jobs, out, ship=True))
+    failed = engine.run("ray", cells, out, lambda jobs: Cluster(jobs, out, ship=True))
     thief.join()
     assert failed == 0
-    events = {place.folder.name: place.events() for place in places.locate(cells, out)}
+    events = {place.folder.name: place.events() for place in locate(cells, out)}
     finishes = {name: Counter(line["event"] for line in lines)["finish"] for name, lines in events.items()}
     assert set(finishes.values()) <= {0, 1}, finishes  # 0: lost between its last file and its last line
     for place in found:

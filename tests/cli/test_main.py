@@ -25,19 +25,23 @@ def test_a_wrong_command_exits_with_2_and_no_traceback():
     assert done.returncode == 2 and "Traceback" not in done.stderr and "domainz" in done.stderr
 
 
-def test_domains_table_has_every_task(capsys):
+@pytest.mark.parametrize("columns", [80, 60])
+def test_domains_table_has_every_task_whole(capsys, monkeypatch, columns):
+    """On 80 columns every id is on one line; on fewer it is folded, never cut."""
+    monkeypatch.setenv("COLUMNS", str(columns))
     main(["domains"])
     out = capsys.readouterr().out
-    for task in ("walker-flip", "quadruped-roll-fast", "jaco-reach-bottom-right", "pointmass-reach-top-left"):
-        assert task in out
-    assert max(map(len, out.splitlines())) <= 100
+    assert "…" not in out and max(map(len, out.splitlines())) <= columns
+    for task in ("walker-flip", "quadruped-roll-fast", "jaco-reach-bottom-right", "pointmass-reach-bottom-right"):
+        found = [row.split()[0] for row in out.splitlines() if row.strip()]
+        assert task in (found if columns == 80 else "".join(found))
 
 
 def test_errors_are_one_line_on_stderr(monkeypatch, capsys):
     monkeypatch.setenv("UTDS_DOMAINS", "/no/such/robot.py")
     import utds.domains
 
-    utds.domains._load_own.cache_clear()
+    utds.domains.registry._load_own.cache_clear()
     with pytest.raises(SystemExit) as exit:
         main(["domains"])
     captured = capsys.readouterr()

@@ -7,12 +7,12 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from utds import rollout
 from utds.cli import main
 from utds.collection import kinds
-from utds.runs import Run
+from utds.evaluation import rollout
+from utds.training.run import Run
 
-SMALL = ["--set", "width=8", "batch=16", "members=3"]
+SMALL = ["--set", "width=8", "bc_steps=9", "batch_size=16", "num_critics=3"]
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_from_data_to_policy_to_file(stored, tmp_path, capsys):
     main(["evaluate", str(out), "--episodes=3", "--seed=7"])
     said = capsys.readouterr().out
     main(["evaluate", str(out), "--episodes=3", "--seed=7"])
-    assert capsys.readouterr().out == said and "over 6 episodes" in said
+    assert capsys.readouterr().out == said and "over 2 seeds, 3 episodes each" in said
     main(["evaluate", str(out), "--episodes=1", "--env=utds/TinymassReachTopLeft-v0"])
     assert "utds/TinymassReachTopLeft-v0" in capsys.readouterr().out
 
@@ -81,9 +81,10 @@ def test_wrong_input_is_one_line(stored, tmp_path, capsys):
     say = functools.partial(error, capsys)
     assert "there is no dataset walker-walk/nope" in say("train", "walker-walk/nope")
     assert "did you mean utds?" in say("train", own, "--algo=utdz")
-    assert "preset of cql" in say("train", own, "--algo=cql", "--preset=released")
-    assert "did you mean batch?" in say("train", own, "--set", "bach=3")
-    assert "name=value" in say("train", own, "--set", "batch")
+    assert "preset of td3" in say("train", own, "--algo=td3", "--preset=released")
+    assert "did you mean batch_size?" in say("train", own, "--set", "bath_size=3")
+    assert "it is called batch_size now" in say("train", own, "--set", "batch=3")
+    assert "name=value" in say("train", own, "--set", "batch_size")
     assert "steps=-1" in say("train", own, "--steps=-1")
     assert "holds no run" in say("evaluate", tmp_path)
     assert "holds no run" in say("export", tmp_path, tmp_path / "p.onnx")

@@ -1,25 +1,21 @@
 """Collection: what it records, what a kill leaves behind, and the six kinds made from it."""
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
-from utds import rollout, trees
-from utds.algorithms.base import Normal
-from utds.algorithms.networks import Layer
+from utds import serialization
 from utds.collection import kinds, ladder
 from utds.collection.online import Collection
 from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data import store
 from utds.errors import ConfigError, DataError
-from utds.rollout import Episodes
+from utds.evaluation import rollout
+from utds.evaluation.rollout import Episodes
+from utds.networks import Layer
+from utds.normalizer import Normalizer
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-left"
@@ -81,6 +77,47 @@ def test_other_options_in_the_same_folder_are_refused(tmp_path):
     Collection(tmp_path, Collect(TASK, steps=2_000_000, **OPTIONS))  # going on for longer is fine
 
 
+@pytest.mark.parametrize(
+    "wrong", ["copies=0", "steps=-1", "seed=-1", "noise=nan", "discount=1.5", "rate=inf", "evaluation_episodes=1"]
+)
+def test_options_that_make_no_sense_are_one_line(wrong):
+    name, value = wrong.split("=")
+    with pytest.raises(ConfigError, match=f"^{wrong} must lie between"):
+        Collect(TASK, **{name: int(value) if value.lstrip("-").isdigit() else float(value)})
+    with pytest.raises(ConfigError, match="never learn"):
+        Collect(TASK, copies=1, update_ratio=0.25)
+
+
+def test_damaged_collections_are_one_line(tmp_path):
+    config = Collect(TASK, steps=320, **OPTIONS)
+    with pytest.raises(ConfigError, match="n_step=41 is more than the 40 steps"):
+        Collection(tmp_path, Collect(TASK, n_step=41))
+    Collection(tmp_path, config).run()
+
+    def told(path: str, content: bytes) -> str:
+        before = (tmp_path / path).read_bytes()
+        (tmp_path / path).write_bytes(content)
+        with pytest.raises((ConfigError, DataError)) as caught:
+            again = Collection(tmp_path, config)
+            again.run()
+            again.ladder()
+        (tmp_path / path).write_bytes(before)
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    assert "tells of no collection" in told("config.json", b"[]")
+    assert "no valid JSON" in told("config.json", b"{")
+    assert "is no recorded round" in told("rounds/00001.npz", b"PK")
+    small = tmp_path / "small.npz"
+    np.savez(small, **{name: np.zeros(3) for name in Episodes._fields})
+    assert "observations has shape (3,), expected (4, 41, 4)" in told("rounds/00001.npz", small.read_bytes())
+    assert "cut short or altered" in told("learner.safetensors", b"x" * 100)
+    policy = (tmp_path / "policies/00000.safetensors").read_bytes()
+    assert "another kind" in told("learner.safetensors", policy)
+    assert "holds no return" in told("policies/00001.safetensors", policy.replace(b"return", b"retunr"))
+    Collection(tmp_path, config).run()
+
+
 def test_another_tasks_rounds_are_learnt_from_under_the_own_reward(tmp_path, tiny):
     other = "tinymass-reach-top-right"
     theirs = Collection(tmp_path / "theirs", Collect(TASK, steps=320, **OPTIONS))
@@ -112,36 +149,6 @@ def test_only_a_collection_of_the_same_robot_can_be_shared(tmp_path):
         Collection(tmp_path / "mine", Collect(TASK, share=str(tmp_path / "theirs"), **OPTIONS | {"copies": 5}))
 
 
-def test_a_killed_collection_goes_on_and_loses_nothing(tmp_path):
-    arguments = [f"--{k.replace('_', '-')}={v}" for k, v in OPTIONS.items()]
-    command = [sys.executable, "-m", "utds", "collect", TASK, "--steps=1600", f"--out={tmp_path / 'c'}", *arguments]
-    command += ["--kinds", "replay", "expert"]
-    # The runs share what they compile: starting four times is slow enough.
-    cache = {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "jax"), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
-    environment = os.environ | cache
-    seen: dict[str, bytes] = {}
-    for wanted in (1, 4, 7):  # kill it when so many rounds are there
-        with subprocess.Popen(command, env=environment) as process:
-            while len(list(tmp_path.glob("c/rounds/*.npz"))) < wanted and process.poll() is None:
-                time.sleep(0.01)
-            process.send_signal(signal.SIGKILL)
-        assert process.returncode == -signal.SIGKILL
-        for path in tmp_path.glob("c/rounds/*.npz"):
-            assert seen.setdefault(path.name, path.read_bytes()) == path.read_bytes()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for name, content in seen.items():
-        assert (tmp_path / "c" / "rounds" / name).read_bytes() == content
-    replay = store.load(f"{TASK}/replay")
-    assert replay.episodes == 40
-    for index, path in enumerate(sorted(tmp_path.glob("c/rounds/*.npz"))):
-        with np.load(path) as columns:
-            np.testing.assert_array_equal(
-                replay.actions[index * 160 : (index + 1) * 160], columns["actions"].reshape(160, 2)
-            )
-    assert store.verify(f"{TASK}/replay").reward_error < 1e-6
-
-
 def test_rungs_come_nearest_to_equal_steps_of_return():
     returns = [0, 10, 5, 80, 40, 100, 90]
     assert ladder.choose(returns, best=5) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
@@ -156,8 +163,8 @@ def test_the_best_policy_is_the_best_of_fresh_episodes(tmp_path):
     for name, push in {"right": [9, 0], "stay": [0, 0], "down": [0, -9]}.items():
         paths.append(tmp_path / f"{name}.safetensors")
         actor = (Layer(np.zeros((4, 2), np.float32), np.array(push, np.float32)),)
-        normal = Normal(np.zeros(4, np.float32), np.ones(4, np.float32))
-        trees.save(paths[-1], {"normal": normal, "actor": actor}, {"steps": 0})
+        normalizer = Normalizer(np.zeros(4, np.float32), np.ones(4, np.float32))
+        serialization.save(paths[-1], {"normalizer": normalizer, "actor": actor}, {"steps": 0})
     assert ladder.best_of(TASK, paths, [50.0, 10.0, 30.0]) == 1
 
 
@@ -178,6 +185,6 @@ def test_episodes_are_apportioned_by_largest_remainder():
 def test_recording_is_reproducible(tiny):
     act = kinds._noisy(lambda o: np.zeros((len(o), 2), np.float32), tiny, 0.3, [1])
     again = kinds._noisy(lambda o: np.zeros((len(o), 2), np.float32), tiny, 0.3, [1])
-    first, second = (rollout.record(tiny, a, 3, seed=4, spread=True) for a in (act, again))
+    first, second = (rollout.record(tiny, a, 3, seed=4, exploration_start=True) for a in (act, again))
     for a, b in zip(first, second, strict=True):
         np.testing.assert_array_equal(a, b)

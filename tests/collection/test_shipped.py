@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import utds.domains
-from utds import rollout
 from utds.collection import kinds, ladder
+from utds.evaluation import rollout
 from utds.quickstart import STORIES
 
 SHIPPED = sorted(path.stem for path in ladder.FOLDER.glob("*.safetensors"))

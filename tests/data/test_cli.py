@@ -50,18 +50,21 @@ def test_verify(stored, capsys):
 
 
 def test_export_and_import(stored, capsys, tmp_path):
-    data.export("pointmass-reach-top-left/random", tmp_path / "episodes")
-    data.export("pointmass-reach-top-left/random", tmp_path / "all.npz")
-    data.import_(str(tmp_path / "episodes"), "pointmass-reach-top-left/folder", task="pointmass-reach-top-left")
-    data.import_(str(tmp_path / "all.npz"), "pointmass-reach-top-left/file", task="pointmass-reach-top-left")
-    data.import_("utds/pointmass-reach-top-left/random-v0", "top-left/minari", format="minari")
+    data.export("pointmass-reach-top-left/random", str(tmp_path / "episodes"))
+    data.export("pointmass-reach-top-left/random", str(tmp_path / "all.npz"))
+    data.import_((str(tmp_path / "episodes"), "pointmass-reach-top-left/folder"), task="pointmass-reach-top-left")
+    data.import_((str(tmp_path / "all.npz"), "pointmass-reach-top-left/file"), task="pointmass-reach-top-left")
+    data.import_(("utds/pointmass-reach-top-left/random-v0", "top-left/minari"), format="minari")
     for name in ("pointmass-reach-top-left/folder", "pointmass-reach-top-left/file", "top-left/minari"):
         assert np.array_equal(store.load(name).rewards, stored[0].rewards)
     assert store.load("pointmass-reach-top-left/file").metadata.kind == "file"
-    with pytest.raises(ConfigError, match="say whose rewards"):
-        data.import_(str(tmp_path / "episodes"), "a/b")
-    with pytest.raises(ConfigError, match="--relabel is for exorl"):
-        data.import_(str(tmp_path / "all.npz"), "a/b", relabel=True)
+    assert store.load("pointmass-reach-top-left/file").metadata.domain == "pointmass"
+    with pytest.raises(ConfigError, match="pairs of a source and the id"):
+        data.import_((str(tmp_path / "episodes"),))
+    with pytest.raises(DataError, match="exists already"):
+        data.import_((str(tmp_path / "all.npz"), "a/b", str(tmp_path / "all.npz"), "pointmass-reach-top-left/file"))
+    with pytest.raises(DataError, match="no dataset a/b"):  # nothing was stored
+        store.load("a/b")
 
 
 def test_relabel(stored, capsys, tmp_path):
@@ -89,9 +92,9 @@ def test_relabel_tells_how_sure_a_learned_reward_is(stored, capsys, monkeypatch)
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"rewards": "guess"}, ConfigError, "use known, learned, zero, or a function"),
+        ({"rewards": "guess"}, ConfigError, "use known, learned, zero, a goal"),
         ({"rewards": "learned"}, ConfigError, "needs data of pointmass-reach-top-right"),
-        ({"penalty": 1.0}, ConfigError, "are for learned rewards"),
+        ({"penalty": 1.0}, ConfigError, "is for learned rewards"),
         ({"rewards": "learned", "main": "pointmass-reach-top-left/random"}, ConfigError, "carries rewards of"),
         ({"rewards": "absent.py:reward"}, DataError, "is no Python file"),
     ],

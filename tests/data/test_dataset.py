@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from utds.data.build import Builder
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
-from utds.data.recorder import Recorder
 from utds.errors import DataError
 
 
@@ -117,17 +117,17 @@ def test_nothing_at_all_is_refused():
     with pytest.raises(DataError, match="rewards is empty"):
         Dataset.from_arrays(np.zeros((1, 2)), np.zeros((0, 1)), [])
     with pytest.raises(DataError, match="nothing was recorded"):
-        Recorder().dataset()
+        Builder().dataset()
 
 
 def test_recorded_episodes_must_be_alike():
     whole = Episode(np.zeros((3, 2)), np.zeros((2, 1)), np.zeros(2), physics=np.zeros((3, 4)))
-    with pytest.raises(DataError, match="episode 1 has no physics, while others have"):
+    with pytest.raises(DataError, match="episode 1 has no physics, unlike the first"):
         Dataset.from_episodes([whole, whole._replace(physics=None)])
-    with pytest.raises(DataError, match=r"episode 1: actions has rows of shape \[3\], but episode 0 has \[1\]"):
+    with pytest.raises(DataError, match=r"episode 1: actions has rows of shape \[3\], but the first episode has \[1\]"):
         Dataset.from_episodes([whole, whole._replace(actions=np.zeros((2, 3)))])
     with pytest.raises(DataError, match="episode 0 has no step"):
-        Recorder().add(whole._replace(rewards=np.zeros(0)))
+        Builder().add(whole._replace(rewards=np.zeros(0)))
 
 
 def test_selected_episodes_and_rewards_of_another_task():
@@ -190,3 +190,31 @@ def test_any_shape_length_and_dtype_survives(data):
         assert np.array_equal(found.column(name), values.astype(np.float32))
     again = Dataset.from_episodes((found.episode(i) for i in range(found.episodes)), task="any")
     assert again.digest == found.digest and again.lengths.tolist() == lengths
+
+
+def test_logs_with_as_many_states_as_actions():
+    states, index = np.arange(5.0)[:, None], [7, 7, 7, 4, 4]
+    cut = Dataset.from_steps(states, states / 10, states, episode_index=index, task="walk")
+    assert cut.lengths.tolist() == [2, 1] and cut.observations[:, 0].tolist() == [0, 1, 2, 3, 4]
+    assert cut.rewards.tolist() == [0, 1, 3] and cut.truncations.tolist() == [False, True, True]
+    ended = Dataset.from_steps(states, states / 10, states, episode_index=index, terminations=[0, 0, 1, 0, 0])
+    assert ended.lengths.tolist() == [3, 1] and ended.observations[:, 0].tolist() == [0, 1, 2, 2, 3, 4]
+    assert ended.rewards.tolist() == [0, 1, 2, 3] and ended.terminations.tolist() == [False, False, True, False]
+    bare = Dataset.from_steps(states, 90 * states, lengths=[5], action_bounds=(0, 360))
+    assert bare.metadata.labelling == "zero" and not bare.rewards.any() and bare.raw_actions.max() == 270
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"episode_index": [0, 1, 0, 1, 1]}, "episode 0 isn't in one piece: its steps are shuffled"),
+        ({"episode_index": [0, 0, 0, 0, 1]}, "episode 1 has one step, whose outcome wasn't logged"),
+        ({"actions": np.zeros((4, 1))}, "observations has 5 rows and actions 4"),
+        ({"rewards": np.zeros(4)}, "rewards has 4 rows"),
+        ({"episode_index": [0, 0, 1]}, "rewards has 5 rows, but 2 episodes of 3 steps"),
+    ],
+)
+def test_logs_that_cannot_be_right(changes, message):
+    given = {"observations": np.zeros((5, 1)), "actions": np.zeros((5, 1)), "rewards": np.zeros(5)}
+    with pytest.raises(DataError, match=message):
+        Dataset.from_steps(**(given | changes))

@@ -11,7 +11,7 @@ from scipy import stats
 
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake, share
-from utds.data.pool import Batch, stack
+from utds.data.pool import Batch
 from utds.errors import ConfigError, DataError
 
 LENGTHS = ([3, 7, 2], [5, 5], [1, 9, 4, 6])
@@ -63,6 +63,20 @@ def test_take_walks_through_the_pool_in_order(sources):
     assert np.array_equal(batch.source, [(1, 0, 2).index(d) for d, _ in order])
 
 
+@pytest.mark.parametrize("n_step", [1, 3])
+@pytest.mark.parametrize("sampling", ["transitions", "episodes"])
+def test_next_actions_are_the_episodes_own(sources, sampling, n_step):
+    pool = share(*sources, sampling=sampling)
+    batch = pool.sample(jax.random.key(4), 2000, n_step, next_actions=True)
+    assert draw(pool, jax.random.key(4), 10).next_actions is None
+    ends = [np.cumsum(lengths) for lengths in LENGTHS]
+    for number, step, known, action in zip(*_codes(batch), batch.continues, batch.next_actions, strict=True):
+        end = next(end for end in ends[number] if end > step)
+        assert known == (step + n_step < end)
+        if known:
+            assert np.array_equal(action, np.array([step + n_step, -step - n_step]) / 2**20)
+
+
 @pytest.mark.parametrize(("which", "allowed"), [("sample", (0, 1, 2)), ("sample_own", (0,)), ("sample_shared", (1, 2))])
 def test_transitions_are_uniform(sources, which, allowed):
     pool = share(*sources)
@@ -105,15 +119,21 @@ def test_a_constant_feature_has_deviation_one():
     assert share(data).std.tolist() == [1.0]
 
 
-def test_zero_rewards_leave_the_own_ones(sources):
-    pool = share(*sources, rewards="zero")
+@pytest.fixture
+def others(coded) -> list[Dataset]:
+    """The same data, but each of its own task."""
+    return [coded(number, lengths, task=f"task-{number}") for number, lengths in enumerate(LENGTHS)]
+
+
+def test_zero_rewards_leave_the_own_ones(others):
+    pool = share(*others, rewards="zero")
     batch = pool.take(jnp.arange(pool.size))
     assert np.array_equal(batch.rewards, np.where(batch.source == 0, np.arange(42), 0))
     assert (float(pool.reward_min), float(pool.reward_max)) == (0, 11)
 
 
-def test_a_function_labels_the_shared_data_alone(sources):
-    pool = share(*sources, rewards=lambda s, a, t: s[:, 0] - 2 * t[:, 0])
+def test_a_function_labels_the_shared_data_alone(others):
+    pool = share(*others, rewards=lambda s, a, t: s[:, 0] - 2 * t[:, 0])
     batch = pool.take(jnp.arange(pool.size))
     shared = np.asarray(batch.source) > 0
     assert np.array_equal(batch.rewards[~shared], np.arange(12))
@@ -125,28 +145,10 @@ def test_pools_of_one_lake_share_columns_and_compilation(sources):
     first, second = lake.pool(sources[0], sources[1]), lake.pool(sources[0], sources[1], rewards="zero")
     assert first.columns.observations is second.columns.observations
     before = draw._cache_size()
+    assert first.columns.rewards is second.columns.rewards
     draw(first, jax.random.key(0), 17)
     draw(second, jax.random.key(0), 17)
     assert draw._cache_size() == before + 1
-
-
-def test_a_stack_samples_as_its_members_do(sources):
-    lake = Lake(sources)
-    pools = [
-        lake.pool(sources[0]),
-        lake.pool(sources[2], sources[0], sources[1]),
-        lake.pool(sources[1], rewards="zero"),
-    ]
-    stacked = stack(pools)
-    keys = jax.random.split(jax.random.key(5), 3)
-    batches = jax.jit(jax.vmap(lambda pool, key: pool.sample(key, 50), in_axes=(stacked.axes(), 0)))(stacked, keys)
-    assert stacked.columns.observations is pools[0].columns.observations
-    assert (stacked.size, stacked.shared_size) == (10, 0)
-    for i, (pool, key) in enumerate(zip(pools, keys, strict=True)):
-        batch, width = jax.tree.map(lambda column, i=i: column[i], batches), len(pool.info.sizes)
-        assert not np.any(batch.sources[:, width:])  # padding
-        for got, wanted in zip(batch._replace(sources=batch.sources[:, :width]), draw(pool, key, 50), strict=True):
-            assert np.array_equal(got, wanted)
 
 
 def test_columns_are_used_in_place(sources):
@@ -175,8 +177,6 @@ def test_what_cannot_be_pooled_says_why(coded):
         share(coded(0, [3], task="custom"), coded(1, [3], task="custom"))
     with pytest.raises(ConfigError, match="no shared data"):
         share(main).sample_shared(jax.random.key(0), 2)
-    with pytest.raises(ConfigError, match="one lake"):
-        stack([share(main), share(main)])
     with pytest.raises(ConfigError, match="sampling='steps'"):
         share(main, sampling="steps")
     with pytest.raises(DataError, match="not in this lake"):

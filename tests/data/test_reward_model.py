@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from utds import domains
-from utds.data import relabel
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
+from utds.data.labelling import Known
 from utds.data.reward_model import LearnedReward
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
@@ -71,7 +71,7 @@ def test_walker_rewards_of_shared_data():
     assert model.correlation > 0.95
     for seed, (task, drift) in enumerate({"run": (2, 0), "flip": (0, 3), "stand": (0, 0)}.items(), start=1):
         shared = scripted(task, 100, seed, drift)
-        truth = relabel.known(shared, "walker-walk")
+        truth = Known().label(shared, "walker-walk")
         mean, std = model.predict(shared)
         assert np.corrcoef(mean, truth)[0, 1] > 0.95
         assert stats.spearmanr(std, np.abs(mean - truth)).statistic > 0.2  # it doubts more where it errs more

@@ -2,10 +2,8 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import h5py
@@ -228,82 +226,6 @@ def test_a_truncated_file_is_told_in_one_line(left):
     assert "\n" not in str(caught.value)
 
 
-KILLED = """
-import os, random, signal, sys, time
-import numpy as np
-from utds.data import store
-from utds.data.dataset import Dataset
-
-def made(value):
-    rewards = np.full(200, value)
-    return Dataset.from_arrays(np.full((210, 9), value), np.zeros((200, 2)), rewards, lengths=[20] * 10)
-
-wanted = {made(value).digest for value in (1, 2)}
-made(1).save("robot-walk/medium")
-assert "jax" not in sys.modules  # so forking is safe
-for moment in range(20):
-    child = os.fork()
-    if child == 0:
-        for turn in range(10**6):
-            made(1 + turn % 2).save("robot-walk/medium", overwrite=True)
-            made(1 + turn % 2).save(f"robot-walk/new-{moment}-{turn}")
-    time.sleep(random.Random(moment).uniform(0.0, 0.2))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    assert store.verify("robot-walk/medium").digest in wanted
-    for name, _ in store.listed():
-        assert store.verify(name).digest in wanted
-print(len(list(store.listed())), "whole datasets")
-"""
-
-
-def test_a_kill_at_any_moment_leaves_whole_datasets_alone(root):
-    """A child writes one dataset over another and new ones beside it until it is killed, twenty times."""
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout.split()[0]) > 1, "no kill came late enough for a new dataset to be written"
-    partial = list((root / "utds/robot-walk").glob(".*.part"))
-    assert partial, "no kill came in the middle of a write"
-    assert not any(name.startswith(".") for name, _ in store.listed())
-
-
-def test_a_replacement_killed_between_its_renames_is_undone(root):
-    kept = full([4]).save("robot-walk/medium")
-    folder = ids.folder(kept.name)
-    room = folder.with_name(f".{folder.name}.abc.part")
-    room.mkdir()
-    os.rename(folder, room / "replaced")
-    assert store.load("robot-walk/medium").digest == kept.digest
-
-
-def test_of_two_killed_replacements_the_later_is_undone(root):
-    folder = ids.folder(full([4]).save("robot-walk/medium").name)
-    for name, lengths in (("zzz", [4]), ("abc", [5])):
-        kept = full(lengths).save("robot-walk/medium", overwrite=True)
-        room = folder.with_name(f".{folder.name}.{name}.part")
-        room.mkdir()
-        os.rename(folder, room / "replaced")
-        time.sleep(0.05)  # the file system's clock ticks slowly
-    assert store.load("robot-walk/medium").digest == kept.digest
-
-
-def test_a_kill_while_the_old_data_is_deleted_leaves_nothing_to_restore(root, monkeypatch):
-    full([4]).save("robot-walk/medium")
-    seen = []
-    monkeypatch.setattr(shutil, "rmtree", lambda room, **_: seen.extend(path.name for path in Path(room).iterdir()))
-    full([5]).save("robot-walk/medium", overwrite=True)
-    assert seen == ["obsolete"]
-
-
-def test_a_failed_replacement_leaves_the_old_data(root, monkeypatch):
-    kept = full([4]).save("robot-walk/medium")
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
-        with pytest.raises(DataError, match="could not write"):
-            full([5]).save("robot-walk/medium", overwrite=True)
-    assert store.load("robot-walk/medium").digest == kept.digest
-
-
 def test_a_full_disk_is_told_and_leaves_no_trace(tmp_path, monkeypatch):
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -320,3 +242,17 @@ def test_a_full_disk_is_told_and_leaves_no_trace(tmp_path, monkeypatch):
         store.verify(small.name)
     finally:
         subprocess.run(["umount", disk], check=True)
+
+
+def test_datasets_of_earlier_versions_load(root):
+    """They say nothing of labellings and action bounds, and their digest doesn't cover them."""
+    kept = full([4, 6]).save("robot-walk/medium")
+    path = ids.folder(kept.name) / "data" / "metadata.json"
+    described = json.loads(path.read_text())
+    for name in ("labelling", "action_low", "action_high"):
+        del described["utds"]["metadata"][name]
+    path.write_text(json.dumps(described))
+    old = store.load(kept.name)
+    assert old.metadata.labelling == "known" and old.metadata.action_low == () and old.digest == kept.digest
+    assert store.verify(kept.name).digest == kept.digest
+    assert kept.digest == "45fcd88b48d6f729c95d5cd65399b2ca32acd9c0c14eeafcd7bb70e3ff89dca9"  # as then

@@ -1,5 +1,8 @@
 """Every task as a Gymnasium environment, by Gymnasium's own checks."""
 
+import subprocess
+import sys
+
 import gymnasium
 import numpy as np
 import pytest
@@ -16,6 +19,31 @@ def test_ids():
     assert len(set(IDS)) == 16
     assert {"utds/WalkerWalk-v0", "utds/QuadrupedRollFast-v0", "utds/JacoReachTopLeft-v0"} <= set(IDS)
     assert set(IDS) <= set(gymnasium.registry)
+
+
+def run(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+
+
+def test_an_id_with_its_module_needs_no_other_import():
+    code = """
+import gymnasium, sys
+assert not any(name.partition(".")[0] == "utds" for name in sys.modules)
+env = gymnasium.make("utds.domains:utds/WalkerWalk-v0")
+print(env.spec.id, env.reset(seed=0)[0].shape, env.spec.to_json(), sep="\\n")
+"""
+    done = run(code)
+    assert done.returncode == 0, done.stderr
+    name, shape, spec = done.stdout.splitlines()
+    assert (name, shape) == ("utds/WalkerWalk-v0", "(24,)")
+    # A spec in JSON, as Minari keeps it beside a dataset, brings the environment back where utds isn't imported.
+    code = f"""
+import gymnasium
+from gymnasium.envs.registration import EnvSpec
+print(gymnasium.make(EnvSpec.from_json({spec!r})).reset(seed=0)[0].shape)
+"""
+    done = run(code)
+    assert done.returncode == 0 and done.stdout == "(24,)\n", done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:.*infinity:UserWarning")  # velocities have no bound

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import utds.domains
+from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
 from utds.errors import DomainError
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cheetah.py"
@@ -20,7 +20,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "cheetah.py"
 @pytest.fixture(scope="module")
 def cheetah():
     os.environ["UTDS_DOMAINS"] = str(EXAMPLE)
-    utds.domains._load_own.cache_clear()
+    utds.domains.registry._load_own.cache_clear()
     yield utds.domains.get("cheetah")
     del os.environ["UTDS_DOMAINS"]
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from utds import domains
+from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
 
 suite = quiet_import("dm_control.suite")
 manipulation = quiet_import("dm_control.manipulation")

@@ -57,8 +57,8 @@ def test_terminal_velocity_is_force_over_damping():
         assert simulator.physics()[0, 2] == pytest.approx(0.2, rel=1e-3)
 
 
-def test_spread_starts_cover_the_arena_outside_the_walls():
-    states = np.stack([DOMAIN.start_state(0, i, spread=True) for i in range(400)])
+def test_exploration_starts_cover_the_arena_outside_the_walls():
+    states = np.stack([DOMAIN.start_state(0, i, exploration_start=True) for i in range(400)])
     assert not any(in_wall(x, y) for x, y in states[:, :2])
     for corner in (states[:, :2] @ np.diag(signs) for signs in ((1, 1), (1, -1), (-1, 1), (-1, -1))):
         assert 60 < (corner > 0.03).all(axis=1).sum() < 120  # a quarter each, give or take

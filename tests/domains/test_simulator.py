@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from utds import domains
-from utds.domains.rewards import tol
+from utds.domains.dm_control_utils import quiet_import, tolerance
 from utds.domains.simulator import Simulator
-from utds.domains.suite import quiet_import
 from utds.errors import DomainError, SimulationError
 
-tolerance = quiet_import("dm_control.utils.rewards").tolerance
+original = quiet_import("dm_control.utils.rewards").tolerance
 
 
 def run(name, threads, steps=20, n=5):
@@ -48,7 +47,7 @@ def test_physics_round_trip_continues_alike():
 def test_rewards_from_physics_equal_the_simulators(name):
     random = np.random.default_rng(1)
     with Simulator(name, 4) as simulator:
-        simulator.reset(2, spread=True)
+        simulator.reset(2, exploration_start=True)
         for _ in range(10):
             actions = random.uniform(-1.5, 1.5, (4, simulator.domain.action_size))  # clipped alike in both
             _, rewards = simulator.step(actions)
@@ -57,10 +56,10 @@ def test_rewards_from_physics_equal_the_simulators(name):
 
 @pytest.mark.parametrize("sigmoid", ["gaussian", "linear", "quadratic"])
 @pytest.mark.parametrize("margin", [0.0, 0.3, 2.0])
-def test_tol_is_dm_controls_tolerance(sigmoid, margin):
+def test_tolerance_is_dm_controls(sigmoid, margin):
     x = np.random.default_rng(0).uniform(-5, 5, 200)
-    expected = tolerance(x, bounds=(-0.5, 1.0), margin=margin, sigmoid=sigmoid, value_at_margin=0.2)
-    np.testing.assert_allclose(tol(x, -0.5, 1.0, margin, 0.2, sigmoid), expected, atol=1e-15)
+    expected = original(x, bounds=(-0.5, 1.0), margin=margin, sigmoid=sigmoid, value_at_margin=0.2)
+    np.testing.assert_allclose(tolerance(x, -0.5, 1.0, margin, 0.2, sigmoid), expected, atol=1e-15)
 
 
 def bad_actions(random, n, width):

@@ -1,15 +1,16 @@
 """Evaluation against a plain loop, hand-computed statistics, and any Gymnasium environment."""
 
 import math
+from dataclasses import replace
 
 import gymnasium
 import numpy as np
 import pytest
 
 import utds.domains
-from utds import evaluation, rollout
+from utds import evaluation
 from utds.errors import ConfigError, DomainError
-from utds.evaluation import Evaluation
+from utds.evaluation import Evaluation, rollout
 
 
 def push_right(observations):
@@ -43,7 +44,33 @@ def test_statistics_by_hand():
     assert found.interval[1] - 3 == pytest.approx(3.182446 * found.standard_error, rel=1e-5)  # t of 3 degrees, 97.5 %
     assert found.score == 50
     assert Evaluation("t", (1.0,)).score is None and math.isnan(Evaluation("t", (1.0,)).standard_error)
-    assert evaluation.pooled([found, found]).returns == found.returns * 2
+    assert evaluation.over_seeds([found, found]).returns == found.returns * 2
+
+
+def test_an_interval_is_over_seeds_where_there_are_several():
+    """Seeds at 100, 500 and 900: no number of episodes makes that sure. t of 2 degrees at 97.5 % is 4.302653."""
+    seeds = [Evaluation("t", tuple(np.full(10, float(mean)))) for mean in (100, 500, 900)]
+    found = evaluation.over_seeds(seeds)
+    assert found.mean == 500 and found.samples == (100, 500, 900)
+    assert found.standard_error == pytest.approx(400 / math.sqrt(3))
+    assert found.interval == pytest.approx((500 - 4.302653 * 400 / math.sqrt(3), 500 + 4.302653 * 400 / math.sqrt(3)))
+    assert str(found) == "t: 500.0 [-493.7, 1493.7] over 3 seeds, 10 episodes each"
+    cut = evaluation.over_seeds([replace(seed, least_return=0.0) for seed in seeds])
+    assert cut.interval[0] == 0 and cut.interval[1] == found.interval[1]
+
+
+def test_one_episode_has_no_interval():
+    assert str(Evaluation("t", (7.0,), least_return=0.0)) == "t: 7.0 over 1 episode"
+
+
+@pytest.mark.parametrize("name", ["pointmass", "walker", "quadruped", "jaco"])
+def test_no_reward_falls_below_the_least(name):
+    domain = utds.domains.get(name)
+    rng = np.random.default_rng(0)
+    states = np.stack([domain.start_state(0, copy) for copy in range(8)])
+    moved = states + rng.normal(0, 1, states.shape)
+    rewards = domain.rewards(np.concatenate([states, moved]), rng.uniform(-1, 1, (16, domain.action_size)))
+    assert domain.least_reward == 0 <= rewards.min()
 
 
 def test_next_to_nothing_is_written_without_a_sign():

@@ -8,25 +8,33 @@ import pytest
 from utds import algorithms, files
 from utds.algorithms import Policy, Spec
 from utds.errors import ConfigError
-from utds.runs import Run
+from utds.networks import LeakyLayer, TanhLayer
+from utds.training.run import Run
 
 OBS, ACT = 5, 2
 
 
-def make_run(tmp_path, name, **fields):
-    algorithm = algorithms.make(name, width=16, **fields)
+def make_run(tmp_path, name, preset="paper", **fields):
+    algorithm = algorithms.make(name, preset, width=16, **fields)
     config = {
         "algorithm": algorithms.to_config(algorithm),
         "task": "t",
+        "sources": [{"id": "t/own", "digest": "0", "transitions": 1}],
         "seeds": [3],
         "observation_size": OBS,
         "action_size": ACT,
+        "divergence": 100.0,
+        **dict.fromkeys(("steps", "eval_every", "log_every", "checkpoint_every"), 1),
     }
     files.write_json(tmp_path / "config.json", config)
     run = Run(tmp_path)
     spec = Spec(OBS, ACT, mean=np.arange(OBS), std=np.arange(1, OBS + 1) / 2)
     run.save_policy(3, Policy.of(algorithm.init(jax.random.key(1), spec)), step=0)
     return run
+
+
+def relu(x):
+    return np.maximum(x, 0)
 
 
 def numpy_mlp(layers, x):
@@ -36,7 +44,7 @@ def numpy_mlp(layers, x):
             if layer.gain is not None:
                 x = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
                 x = x * np.asarray(layer.gain) + np.asarray(layer.offset)
-            x = np.maximum(x, 0)
+            x = {TanhLayer: np.tanh, LeakyLayer: lambda x: np.maximum(x, 0.01 * x)}.get(type(layer), relu)(x)
     return x
 
 
@@ -44,26 +52,34 @@ def outputs(path, observations):
     return onnxruntime.InferenceSession(str(path)).run(None, {"observations": observations})
 
 
-@pytest.mark.parametrize("name", ["utds", "td3", "bc", "cql", "cds"])
-def test_actions_are_the_policys(tmp_path, name):
-    run = make_run(tmp_path, name)
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [(name, preset) for name, entry in algorithms.entries().items() for preset in entry.presets if preset != "fast"],
+)
+def test_actions_are_the_policys(tmp_path, name, preset):
+    run = make_run(tmp_path, name, preset)
     observations = np.random.default_rng(0).normal(size=(7, OBS)).astype(np.float32) * 3
     (actions,) = outputs(run.export(tmp_path / "p.onnx"), observations)
     policy = run.policy()
-    raw = numpy_mlp(policy.actor, (observations - np.asarray(policy.normal.mean)) / np.asarray(policy.normal.std))
+    raw = numpy_mlp(
+        policy.actor, (observations - np.asarray(policy.normalizer.mean)) / np.asarray(policy.normalizer.std)
+    )
     np.testing.assert_allclose(actions, np.tanh(raw[:, :ACT]), atol=1e-5)
     np.testing.assert_allclose(actions, run.act(observations), atol=1e-5)
 
 
-@pytest.mark.parametrize("layer_norm", [False, True])
-def test_the_ensemble_gives_the_uncertainty_beside_the_action(tmp_path, layer_norm):
-    run = make_run(tmp_path, "utds", layer_norm=layer_norm)
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("utds", {"layer_norm": False}), ("utds", {"layer_norm": True}), ("cql", {"architecture": "released"})],
+)
+def test_the_ensemble_gives_the_uncertainty_beside_the_action(tmp_path, name, fields):
+    run = make_run(tmp_path, name, **fields)
     observations = np.random.default_rng(0).normal(size=(7, OBS)).astype(np.float32)
     actions, gamma = outputs(run.export(tmp_path / "p.onnx", ensemble=True), observations)
     policy = run.policy()
-    normal = (observations - np.asarray(policy.normal.mean)) / np.asarray(policy.normal.std)
+    normal = (observations - np.asarray(policy.normalizer.mean)) / np.asarray(policy.normalizer.std)
     pairs = np.concatenate([normal, actions], axis=1)
-    members = [jax.tree.map(lambda x, i=i: x[i], policy.critic) for i in range(5)]
+    members = [jax.tree.map(lambda x, i=i: x[i], policy.critic) for i in range(run.algorithm.num_critics)]
     values = np.stack([numpy_mlp(member, pairs)[:, 0] for member in members])
     np.testing.assert_allclose(gamma, values.std(axis=0, ddof=1), atol=1e-5)
     assert gamma.min() > 0

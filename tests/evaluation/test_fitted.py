@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-from utds import fitted
 from utds.algorithms import UTDS
 from utds.cli import main
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
-from utds.fitted import FQE, Estimate
-from utds.runs import Run
+from utds.evaluation import fqe
+from utds.evaluation.fqe import FQE, Estimate
 from utds.training import train
+from utds.training.run import Run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -25,7 +25,7 @@ def quick_compilation():
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-SMALL = {"members": 3, "width": 32, "layers": 1, "batch": 64, "tau": 0.1, "rate": 3e-3, "discount": 0.9}
+SMALL = {"num_critics": 3, "width": 32, "layers": 1, "batch_size": 64, "tau": 0.1, "lr": 3e-3, "discount": 0.9}
 REWARDS = np.array([0.0, 0.2, 0.0, 1.0])  # of the state that is left: four states in a ring
 
 
@@ -62,7 +62,7 @@ POLICIES = {  # name: (what it does in each state, its value in state 0 at γ = 
 
 
 def test_values_of_a_ring(ring):
-    found = dict(fitted.ranked({name: act for name, (act, _) in POLICIES.items()}, ring, steps=600, **SMALL))
+    found = dict(fqe.ranked({name: act for name, (act, _) in POLICIES.items()}, ring, steps=600, **SMALL))
     for name, (_, value) in POLICIES.items():
         assert found[name].mean == pytest.approx(value, abs=0.25), name
         assert found[name].interval[0] <= found[name].mean <= found[name].interval[1]
@@ -71,7 +71,7 @@ def test_values_of_a_ring(ring):
 
 def test_the_same_seed_gives_the_same_estimate(ring):
     act = policy(1, 1, 1, 1)
-    estimates = [fitted.evaluate(act, ring, seed, steps=20, **SMALL).values for seed in (3, 3, 4)]
+    estimates = [fqe.evaluate(act, ring, seed, steps=20, **SMALL).values for seed in (3, 3, 4)]
     assert estimates[0] == estimates[1] != estimates[2]
 
 
@@ -79,7 +79,7 @@ def test_constant_reward_is_its_sum_at_once():
     """Both ends of the reachable range are 1/(1 − γ): after one look at the rewards nothing is left to learn."""
     steps = np.zeros((20, 1))
     data = Dataset.from_arrays(steps, steps, np.ones(20), next_observations=steps, lengths=np.full(2, 10), task="main")
-    assert fitted.evaluate(lambda o: o, share(data), steps=1, **SMALL).values == pytest.approx([10.0] * 3)
+    assert fqe.evaluate(lambda o: o, share(data), steps=1, **SMALL).values == pytest.approx([10.0] * 3)
 
 
 @pytest.mark.parametrize(
@@ -87,11 +87,11 @@ def test_constant_reward_is_its_sum_at_once():
     [((-1, 2), False, (-10, 20)), ((0.5, 2), False, (5, 20)), ((0.5, 2), True, (0.5, 20)), ((-3, -1), True, (-30, -1))],
 )
 def test_values_stay_within_what_rewards_can_sum_to(rewards, ends, bounds):
-    assert fitted._reachable(*rewards, 10, ends) == bounds
+    assert fqe._reachable(*rewards, 10, ends) == bounds
 
 
 def test_every_member_draws_as_many_episodes_as_a_source_has():
-    drawn = fitted._bootstrap([7, 1, 30], 50, seed=0)
+    drawn = fqe._bootstrap([7, 1, 30], 50, seed=0)
     assert drawn.shape == (50, 38)
     for part, count in ((drawn[:, :7], 7), (drawn[:, 7:8], 1), (drawn[:, 8:], 30)):
         assert np.all(part.sum(axis=1) == count)
@@ -107,7 +107,7 @@ def test_the_interval_is_the_members_spread():
 def test_recorded_episodes_are_discounted_from_their_starts():
     zeros = np.zeros((5, 1))
     data = Dataset.from_arrays(zeros, zeros[:3], [1, 2, 3], lengths=[2, 1], task="main")
-    assert fitted.behaviour(share(data, data.with_rewards("other", np.ones(3)), rewards="zero"), 0.5) == 2.5
+    assert fqe.behaviour(share(data, data.with_rewards("other", np.ones(3)), rewards="zero"), 0.5) == 2.5
 
 
 def test_senseless_options_are_refused():
@@ -119,8 +119,8 @@ def test_evaluate_offline(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "data"))
     random = np.random.default_rng(0)
     data = single_steps(random.integers(0, 4, 50), random.choice([-1.0, 1.0], 50)).save("ring/main")
-    train(share(data), UTDS(members=2, width=8, layers=1, batch=8), seeds=2, steps=2, out=tmp_path / "run")
-    monkeypatch.setattr(fitted, "evaluate_run", functools.partial(fitted.evaluate_run, steps=3, width=8))
+    train(share(data), UTDS(num_critics=2, width=8, layers=1, batch_size=8), seeds=2, steps=2, out=tmp_path / "run")
+    monkeypatch.setattr(fqe, "evaluate_run", functools.partial(fqe.evaluate_run, steps=3, width=8))
     main(["evaluate", str(tmp_path / "run"), "--offline"])
     said = capsys.readouterr().out
     assert said.count("estimated value") == 2 and "discounted by 0.99" in said

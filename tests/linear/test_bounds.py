@@ -9,8 +9,7 @@ from utds.errors import ConfigError
 from utds.linear import bounds
 from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, pevi, prepare
-from utds.linear.models import low_rank, related, tabular
-from utds.linear.planning import plan
+from utds.linear.models import low_rank, plan, related, tabular
 from utds.linear.statements import corollary1, theorem2
 
 XI = 0.1

@@ -6,8 +6,7 @@ from scipy import stats
 
 from utds.errors import ConfigError, DataError
 from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
-from utds.linear.models import family, low_rank, tabular
-from utds.linear.planning import occupancy, performance, plan
+from utds.linear.models import family, low_rank, occupancy, performance, plan, tabular
 
 
 @pytest.fixture

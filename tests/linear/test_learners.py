@@ -7,8 +7,7 @@ from utds.errors import ConfigError, DataError
 from utds.linear.bounds import suboptimality
 from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, ensemble_pevi, lsvi, pevi, prepare
-from utds.linear.models import low_rank, related, tabular
-from utds.linear.planning import plan
+from utds.linear.models import low_rank, plan, related, tabular
 
 RIDGE, BETA = 0.5, 0.3
 

@@ -1,4 +1,4 @@
-"""Lemma 2: contraction, its fixed point, and what happens where Γ looks at Q."""
+"""Lemma 2: contraction, its fixed point, what happens where Γ looks at Q; and the OOD operator step by step."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from utds.errors import ConfigError
 from utds.linear.data import behaviour, collect, count
 from utds.linear.models import low_rank
-from utds.linear.operator import Operator, operator
+from utds.linear.operator import Operator, ood_penalties, ood_steps, operator
 
 STATES, ACTIONS = 5, 3
 
@@ -64,3 +64,35 @@ def test_an_ensembles_own_spread_can_break_the_contraction():
 def test_discounts_that_cannot_contract_are_refused(discount):
     with pytest.raises(ConfigError, match="discount"):
         make(0, discount)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.floats(0, 2))
+def test_the_factor_of_an_ensembles_own_spread_is_bounded(seed, beta):
+    """|std(x) − std(y)| ≤ std(x − y), and five numbers within ±1 have a standard deviation of √1.2 at most."""
+    apply = Operator(np.zeros((2, 1)), np.eye(2).reshape(2, 1, 2), np.ones((2, 1)), discount=0.9, beta=beta)
+    first, second = np.random.default_rng(seed).normal(size=(2, 5, 2, 1))
+    after = np.abs(apply.ensemble(first) - apply.ensemble(second)).max()
+    assert after <= 0.9 * (1 + beta * np.sqrt(1.2)) * np.abs(first - second).max() * (1 + 1e-12)
+    split = np.array([1.0, 1, 1, -1, -1]).reshape(5, 1, 1) * np.ones((2, 1))  # reaches it
+    assert np.abs(apply.ensemble(split)).max() == pytest.approx(0.9 * (1 + beta * np.sqrt(1.2)))
+
+
+def test_two_ood_steps_by_hand():
+    """Members at 1 and 3: mean 2, deviation √2. β₂ = 1, then 2."""
+    q, root = np.array([[1.0], [3.0]]), np.sqrt(2)
+    free = ood_steps(q, np.array([1.0, 2.0]))
+    np.testing.assert_allclose(free[:, :, 0], [[1, 3], [1 - root, 3 - root], [1 - 3 * root, 3 - 3 * root]])
+    floored = ood_steps(q, np.array([1.0, 0.5]), floor=0.0)
+    high = 3 - root  # the lower member stands at 0: the deviation of 0 and h is h/√2
+    np.testing.assert_allclose(floored[:, :, 0], [[1, 3], [0, high], [0, high - 0.5 * high / root]])
+
+
+def test_the_tables_penalties():
+    """3.0 → 0.1 with α = 0.99995: at the end after 68,023 steps, and Σ is geometric until then, linear from there."""
+    penalties = ood_penalties(1_000_000)
+    assert penalties[0] == 3.0 and penalties[1] == 3.0 * 0.99995
+    assert penalties[68_022] > 0.1 and np.all(penalties[68_023:] == 0.1)
+    assert penalties.sum() == pytest.approx(3 * (1 - 0.99995**68_023) / 0.00005 + 0.1 * (1_000_000 - 68_023))
+    assert round(penalties.sum()) == 151_198
+    assert ood_penalties(1_000_000, end=0.0).sum() == pytest.approx(60_000)

@@ -4,12 +4,14 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from utds.cli import main
 from utds.cli.theory import theory
 from utds.errors import ConfigError
 from utds.linear import page
@@ -96,10 +98,10 @@ def test_importing_does_not_load_matplotlib():
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 
-def test_six_sections_with_figures_in_the_pages_own_colours(out):
+def test_seven_sections_with_figures_in_the_pages_own_colours(out):
     text, _ = read(out)
-    assert text.count("<section>") == 6
-    assert text.count("<svg ") == text.count("<figcaption>") == len(list(out.glob("*.svg"))) == 13
+    assert text.count("<section>") == 7
+    assert text.count("<svg ") == text.count("<figcaption>") == len(list(out.glob("*.svg"))) == 15
     assert "prefers-color-scheme: dark" in text
     assert "width=device-width" in text
     drawings = re.findall(r"<svg.*?</svg>", text, flags=re.DOTALL)
@@ -116,7 +118,7 @@ def test_figures_are_small_well_formed_files_on_white(out):
 
 def test_every_requirement_holds_even_at_a_small_size(written):
     required = [fact for report in written.reports for fact in report.facts if fact.holds is not None]
-    assert len(required) == 14
+    assert len(required) == 18
     assert all(fact.holds for fact in required), [fact for fact in required if not fact.holds]
 
 
@@ -137,6 +139,16 @@ def test_the_command_prints_what_holds(short, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "4 of 4 requirements hold" in printed
     assert (tmp_path / "new" / "folder" / "index.html").is_file()
+
+
+def test_the_command_fails_when_a_requirement_does(short, tmp_path, capsys, monkeypatch):
+    measure = pseudocounts.measure
+    monkeypatch.setattr(pseudocounts, "measure", lambda *a: replace(found := measure(*a), visits=found.visits + 1))
+    with pytest.raises(SystemExit) as exit:
+        main(["theory", "--out", str(tmp_path), "--size", str(SMALL)])
+    printed = capsys.readouterr().out
+    assert exit.value.code == 1 and printed.count("✗") == 1 and "3 of 4 requirements hold" in printed
+    assert (tmp_path / "index.html").is_file()
 
 
 @pytest.mark.parametrize(("arguments", "message"), [({"size": 0}, "size is 0"), ({"seed": -1}, "seed is -1")])

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from utds.errors import DataError
-from utds.linear.models import low_rank
-from utds.linear.planning import evaluate, greedy, occupancy, performance, plan
+from utds.linear.models import evaluate, greedy, low_rank, occupancy, performance, plan
 
 STATES, ACTIONS, HORIZON = 2, 2, 3
 

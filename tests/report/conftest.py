@@ -25,7 +25,7 @@ def run_directory(
 
     task, domain = main.partition("/")[0], main.partition("-")[0]
     seeds = list(range(len(scores)))
-    made = algorithms.make(algorithm, preset="cpu", **fields)
+    made = algorithms.make(algorithm, preset="fast", **fields)
     sources = [{"id": name, "digest": f"{name}-digest", "transitions": 1000} for name in (main, *shared)]
     config = {
         "algorithm": algorithms.to_config(made), "task": task, "domain": domain, "sources": sources, "rewards": "known",

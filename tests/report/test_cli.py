@@ -7,18 +7,20 @@ import pytest
 
 from utds.cli import main
 
-GUIDE = Path(__file__).parents[2] / "docs" / "report.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
 
 
 def test_writes_what_is_asked_for(benchmark_tree, tmp_path, capsys):
     out, csv, markdown = (tmp_path / name for name in ("report.html", "results.csv", "results.md"))
     main(["report", str(benchmark_tree), "-o", str(out), "--csv", str(csv), "--markdown", str(markdown)])
     said = capsys.readouterr()
-    assert said.out.startswith("Sharing helps") and said.out.rstrip().endswith(f"wrote {out}, {csv}, {markdown}")
+    assert said.out.startswith("With UTDS, sharing helps") and said.out.rstrip().endswith(
+        f"wrote {out}, {csv}, {markdown}"
+    )
     assert said.err == ""
     page = out.read_text()
     assert not re.search(r"(src|href)=\"(?!#)", page) and "url(http" not in page and "@import" not in page
-    assert csv.read_text().count("\n") > 200 and markdown.read_text().startswith("# Sharing helps")
+    assert csv.read_text().count("\n") > 200 and markdown.read_text().startswith("# With UTDS, sharing helps")
 
 
 def test_warns_and_goes_on(write_run, tmp_path, capsys):

@@ -103,7 +103,7 @@ def test_it_needs_nothing_but_itself(opened, page):
     sent = {e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"}
     assert sent == {page.as_uri()}
     assert browser.get_log("browser") == []
-    assert browser.find_element("css selector", ".verdict h2").text.startswith("Sharing helps")
+    assert browser.find_element("css selector", ".verdict h2").text.startswith("With UTDS, sharing helps")
 
 
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
@@ -115,7 +115,7 @@ def test_every_figure_is_visible(opened, size):
         ".map((e) => [e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
     )
     # 4 maps; bars 4; aggregates 4 and profiles 2; curves 20; uncertainty 4; β2 1
-    assert len(sizes) == 39
+    assert len(sizes) == 40
     assert all(width > 100 and height > 60 for width, height in sizes)
 
 

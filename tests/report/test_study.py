@@ -10,9 +10,9 @@ import pytest
 from utds import report
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
-from utds.report import export, findings, words
+from utds.report import export, findings, text
 from utds.report.labels import BETA
-from utds.report.study import ALL
+from utds.report.table import ALL
 
 MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
 
@@ -29,10 +29,10 @@ def tree(write_run, tmp_path):
 
 
 def test_intervals_in_words():
-    assert words.interval(Interval(-1.25, -2.06, 0.4)) == "−1.2 [−2.1, 0.4]"
-    assert words.interval(Interval(-0.01, -0.04, 0.02)) == "0.0 [0.0, 0.0]"
-    assert words.interval(Interval(3.0, -0.01, 6.1), plus=True) == "+3.0 [0.0, +6.1]"
-    assert words.interval(Interval(3.0, math.nan, math.nan)) == "3.0"
+    assert text.interval(Interval(-1.25, -2.06, 0.4)) == "−1.2 [−2.1, 0.4]"
+    assert text.interval(Interval(-0.01, -0.04, 0.02)) == "0.0 [0.0, 0.0]"
+    assert text.interval(Interval(3.0, -0.01, 6.1), plus=True) == "+3.0 [0.0, +6.1]"
+    assert text.interval(Interval(3.0, math.nan, math.nan)) == "3.0"
 
 
 def test_gain_is_what_was_put_in(tmp_path, tree):
@@ -48,8 +48,15 @@ def test_gain_is_what_was_put_in(tmp_path, tree):
     assert ours.gain.value == pytest.approx(30) and ours.probability.value == 1
     assert theirs.gain.value == pytest.approx(-15) and theirs.probability.value == 0
     assert ours.gain.low < 30 < ours.gain.high
-    assert words.title(ours) == "Sharing helps: +30.0 points on average"
-    assert words.title(theirs) == "Sharing hurts: −15.0 points on average"
+    assert text.title(found, ours) == "With UTDS, sharing helps: +30.0 points on average (3 seeds, 10,000 steps)"
+    assert text.title(found, theirs) == "With CQL, sharing hurts: −15.0 points on average (3 seeds, 10,000 steps)"
+
+
+def test_a_gain_near_zero_is_not_said_to_help(tmp_path, tree):
+    """Sure as it is, half a point is no help: the interval's lower end must be well above 0."""
+    tree(a=((), "utds", (40.0, 40.01, 40.02)), b=(OTHER, "utds", (40.5, 40.51, 40.52)))
+    gain = findings.gain(report.study([tmp_path]), "utds")
+    assert gain.gain.low > 0.3 and gain.verdict == "unclear"
 
 
 def test_final_and_best_differ_where_a_run_falls(tmp_path, write_run):
@@ -114,7 +121,8 @@ def test_aggregates_compare_the_same_settings(benchmark_tree, tmp_path, write_ru
         runs = np.array([found.cells[s, row.algorithm].final for s in together.settings])
         assert row.statistics["mean"].value == pytest.approx(runs.mean())
         assert row.statistics["median"].value == pytest.approx(np.median(runs.mean(axis=1)))
-        assert row.statistics["optimality gap"].value == pytest.approx(100 - np.minimum(runs, 100).mean())
+        assert row.statistics["gap to 100"].value == pytest.approx(100 - np.minimum(runs, 100).mean())
+        assert row.statistics["gap to 50"].value == pytest.approx(50 - np.minimum(runs, 50).mean())
     write_run(tmp_path / "bc", "walker-stand/medium", OTHER, "bc", (1.0,))
     together = findings.aggregates(report.study([benchmark_tree, tmp_path]), "final", findings.EVERYTHING)
     assert together.left_out == ("bc",) and len(together.settings) == 12
@@ -136,9 +144,10 @@ def test_ablation_of_beta(benchmark_tree):
 
 
 def test_unlike_runs_never_share_a_cell(tmp_path, write_run):
-    for seed, batch in enumerate((256, 256, 512)):
-        write_run(tmp_path / str(seed), MAIN, ("walker-run/replay", "walker-flip/replay")[: 1 + seed % 2], batch=batch)
-    assert set(report.study([tmp_path]).algorithms) == {"utds", "utds · batch=512"}
+    for seed, size in enumerate((256, 256, 512)):
+        shared = ("walker-run/replay", "walker-flip/replay")[: 1 + seed % 2]
+        write_run(tmp_path / str(seed), MAIN, shared, batch_size=size)
+    assert set(report.study([tmp_path]).algorithms) == {"utds", "utds · batch_size=512"}
 
 
 def test_other_steps_versions_and_data_are_named(tmp_path, write_run, tree):
@@ -168,14 +177,22 @@ def _truncate(path):
     [
         (lambda run: (run / "config.json").unlink(), "half-written: it has no config.json"),
         (lambda run: _truncate(run / "config.json"), "no valid JSON"),
-        (lambda run: (run / "config.json").write_text("[]"), "corrupted"),
-        (lambda run: (run / "config.json").write_text('{"steps": 1}'), "unfinished"),
+        (lambda run: (run / "config.json").write_text("[]"), "the whole is of type list, where it must be an object"),
+        (lambda run: (run / "config.json").write_text('{"steps": 1}'), "config.json lacks the field algorithm"),
+        (lambda run: (run / "config.json").write_text("[" * 100_000), "is no JSON that utds wrote"),
         (lambda run: (run / "result.json").unlink(), "unfinished"),
         (lambda run: (run / "provenance.json").unlink(), "provenance.json"),
         (lambda run: (run / "evaluations.csv").unlink(), "no evaluation of seed 0 at its last step 10000"),
-        (lambda run: _truncate(run / "evaluations.csv"), "half-written: a row has another length"),
-        (lambda run: (run / "evaluations.csv").write_bytes(b"\x00\xff\xfe"), "no evaluation of seed 0"),
-        (lambda run: (run / "evaluations.csv").write_text("step,seed,return\nx,0,1\n"), "corrupted"),
+        (lambda run: _truncate(run / "evaluations.csv"), "no evaluation of seed 0 at its last step 10000"),
+        (
+            lambda run: (run / "evaluations.csv").write_bytes(b"\x00\xff\xfe"),
+            "evaluations.csv holds bytes that are no text",
+        ),
+        (lambda run: (run / "evaluations.csv").write_text("step,seed,return\nx,0,1\n"), "line 2: step is 'x'"),
+        (
+            lambda run: (run / "evaluations.csv").write_text("step,seed,return\n1,0\n"),
+            "line 2: 2 cells under 3 headings",
+        ),
         (lambda run: (run / "evaluations.csv").write_text("step,seed,return\n10000,0,nan\n"), "no number"),
     ],
 )
@@ -203,15 +220,57 @@ def test_one_seed_gives_no_interval_and_no_verdict(tmp_path, tree):
     found = report.study([tmp_path])
     gain = findings.gain(found, "utds")
     assert gain.verdict == "unknown" and math.isnan(gain.gain.low)
-    assert "run more seeds" in words.sentence(found, gain)
+    assert "run more seeds" in text.sentence(found, gain)
 
 
-def test_tasks_without_reference_are_shown_as_returns(tmp_path, write_run, tree):
-    tree(a=((), "utds", (40, 41)))
-    write_run(tmp_path / "b", "robot-fly/mine", (), "utds", (7.0, 8.0), reference=False)
+def test_tasks_without_reference_are_listed_as_returns_and_not_compared(tmp_path, write_run, tree):
+    tree(a=((), "utds", (40, 41)), b=(OTHER, "utds", (50, 51)))
+    write_run(tmp_path / "c", "robot-fly/mine", (), "utds", (7.0, 8.0), reference=False)
     found = report.study([tmp_path])
-    assert found.measure == "return" and "robot-fly: no reference returns" in found.warnings[0]
-    assert sorted(run for cell in found.cells.values() for run in cell.final) == pytest.approx([70, 80, 400, 410])
+    assert found.measure == "score" and "robot-fly: no reference return" in found.warnings[0]
+    assert {setting.task for setting in found.settings} == {"walker-walk"}
+    own = [cell for cell in found.cells.values() if cell.setting.source == "own data"]
+    listed = {cell.setting.task: cell.final.tolist() for cell in own}
+    assert listed == {"walker-walk": [40, 41], "robot-fly": pytest.approx([70, 80])}
+    assert findings.gain(found, "utds").gain.value == pytest.approx(10)
+
+
+def test_returns_are_never_averaged_over_domains(tmp_path, write_run):
+    """One robot's returns go to 1000, the other's to 1: a mean of both would be the first's."""
+    for domain, scale in (("robot", 100.0), ("cart", 0.1)):
+        write_run(tmp_path / f"{domain}-own", f"{domain}-fly/mine", (), "utds", (scale, scale), reference=False)
+        shared = (f"{domain}-dive/replay",)
+        write_run(tmp_path / domain, f"{domain}-fly/mine", shared, "utds", (2 * scale, 2 * scale), reference=False)
+    found = report.study([tmp_path])
+    assert found.measure == "return" and findings.scopes(found) == ("cart", "robot")
+    assert findings.gain(found, "utds").gain.value == pytest.approx(1.0)  # the first domain's, 10 × 0.1
+    assert findings.gain(found, "utds", scope="robot").gain.value == pytest.approx(1000)
+    assert "units of return" in text.title(found, findings.gain(found, "utds"))
+    assert "cart" in export.to_markdown(found)
+
+
+def test_an_older_run_gets_the_score_of_a_reference_that_came_later(tmp_path, write_run):
+    """roll-fast: 149 for random actions, 658 for the expert that ships."""
+    write_run(tmp_path / "run", "quadruped-roll-fast/medium", (), "utds", (65.8, 14.9), reference=False)
+    found = report.study([tmp_path])
+    (cell,) = found.cells.values()
+    assert found.measure == "score" and cell.final.tolist() == pytest.approx([100, 0])
+    assert found.own_references == ("quadruped-roll-fast",)
+
+
+def test_recorded_data_stands_beside_the_algorithms(tmp_path, write_run):
+    """walker-walk scores 0 at 32 and 100 at 971."""
+    folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (70.0,))
+    config = json.loads((folder / "config.json").read_text())
+    config["sources"][0]["recorded"] = {"mean": 32.0, "best_tenth": 501.5, "episodes": 40}
+    (folder / "config.json").write_text(json.dumps(config))
+    found = report.study([tmp_path])
+    (setting,) = found.settings
+    assert found.recorded(setting) == pytest.approx((0, 50))
+    assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in export.to_markdown(found)
+    assert next(csv.DictReader(export.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
+    page = report.page.render(found)
+    assert "recorded data, best tenth: 50.0" in page and 'class="axis mid"' in page
 
 
 def test_costs(tmp_path, tree):
@@ -237,7 +296,7 @@ def test_csv_and_markdown(benchmark_tree):
     cell = next(c for (s, label), c in found.cells.items() if label == "cds" and str(s) == "walker-walk/medium + run")
     assert float(row["final_score"]) == pytest.approx(cell.final[1])
     text = export.to_markdown(found)
-    assert text.startswith("# Sharing helps") and "| walker-walk/medium | run | cds | 3 |" in text
+    assert text.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in text
 
 
 def test_commands_say_what_was_run(tmp_path, write_run):

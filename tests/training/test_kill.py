@@ -23,7 +23,7 @@ random = np.random.default_rng(0)
 columns = random.normal(size=(101, 3)), random.uniform(-1, 1, (100, 2)), random.uniform(size=100)
 train(
     share(Dataset.from_arrays(*columns, task="main")),
-    UTDS(members=2, width=8, layers=1, batch=8, ood_actions=1),
+    UTDS(num_critics=2, width=8, layers=1, batch_size=8, ood_actions=1),
     seeds=2, steps=600, log_every=3, eval_every=5, checkpoint_every=4,
     evaluate=lambda act: {"return": float(act(np.ones((1, 3)))[0, 0])},
     out=out, resume=True,

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from utds import serialization
 from utds.algorithms import BC, TD3
 from utds.errors import ConfigError, DataError, TrainingError
-from utds.runs import Run, summary
 from utds.training import train
+from utds.training.run import Run, summary
 
-QUICK = BC(width=4, layers=1, batch=8)
-CRITICS = TD3(width=4, layers=1, batch=8, policy_delay=1)
+QUICK = BC(width=4, layers=1, batch_size=8)
+CRITICS = TD3(width=4, layers=1, batch_size=8, policy_delay=1)
 
 
 def test_a_run_directory_tells_what_was_done(pool, tmp_path):
@@ -33,7 +34,10 @@ def test_a_run_directory_tells_what_was_done(pool, tmp_path):
     assert run.result["evaluation"]["standard_error"]["mean"] is None  # NaN isn't JSON
     assert run.finished and Run(run.path).algorithm == QUICK
     provenance = json.loads((run.path / "provenance.json").read_text())
-    assert provenance["sources"] == [{"id": "main", "digest": pool.info.digests[0], "transitions": 200}]
+    (source,) = provenance["sources"]
+    returns = np.sort(pool.info.datasets[0].returns)  # of four episodes: the best tenth is the best one
+    assert source.pop("recorded") == {"mean": pytest.approx(returns.mean()), "best_tenth": returns[-1], "episodes": 4}
+    assert source == {"id": "main", "digest": pool.info.digests[0], "transitions": 200}
     assert provenance["seeds"] == [4, 2] and set(provenance["versions"]) >= {"utds", "jax", "optax", "numpy"}
 
 
@@ -49,8 +53,8 @@ def test_resuming_needs_the_same_run_and_may_go_further(pool, tmp_path):
     first = train(pool, QUICK, steps=10, out=tmp_path)
     with pytest.raises(ConfigError, match="already holds a run"):
         train(pool, QUICK, steps=10, out=tmp_path)
-    with pytest.raises(ConfigError, match=r"algorithm\.fields\.batch=8, not 16"):
-        train(pool, replace(QUICK, batch=16), steps=10, out=tmp_path, resume=True)
+    with pytest.raises(ConfigError, match=r"algorithm\.fields\.batch_size=8, not 16"):
+        train(pool, replace(QUICK, batch_size=16), steps=10, out=tmp_path, resume=True)
     with pytest.raises(ConfigError, match=r"seeds=\[0\], not \[0, 1\]"):
         train(pool, QUICK, seeds=2, steps=10, out=tmp_path, resume=True)
     other = replace(pool, info=replace(pool.info, digests=("0" * 64,)))
@@ -60,6 +64,34 @@ def test_resuming_needs_the_same_run_and_may_go_further(pool, tmp_path):
     longer = train(pool, QUICK, steps=20, out=tmp_path, resume=True)
     straight = train(pool, QUICK, steps=20, out=tmp_path / "straight")
     assert longer.act(np.ones((3, 3))).tobytes() == straight.act(np.ones((3, 3))).tobytes()
+
+
+def test_resuming_keeps_what_the_run_was_begun_with(pool, tmp_path, monkeypatch):
+    begun = train(pool, QUICK, steps=5, out=tmp_path).path / "provenance.json"
+    first = json.loads(begun.read_text())
+    train(pool, QUICK, steps=6, out=tmp_path, resume=True)
+    assert json.loads(begun.read_text()) == first
+    monkeypatch.setattr("utds.training.run.__version__", "99")
+    train(pool, QUICK, steps=7, out=tmp_path, resume=True)
+    train(pool, QUICK, steps=8, out=tmp_path, resume=True)
+    after = json.loads(begun.read_text())
+    assert [versions["utds"] for versions in after.pop("resumed")] == ["99"] and after == first
+
+
+def test_acting_reads_a_policy_once_and_again_when_it_has_changed(pool, tmp_path, monkeypatch):
+    run = train(pool, QUICK, steps=5, out=tmp_path)
+    reads = []
+    monkeypatch.setattr(
+        "utds.serialization.read", lambda path, read=serialization.read: reads.append(path) or read(path)
+    )
+    first = [run.act(np.ones((2, 3))).tobytes() for _ in range(5)]
+    assert len(set(first)) == 1 and len(reads) == 1
+    for wrong in (np.ones(3), np.ones((2, 4))):
+        with pytest.raises(ConfigError, match=r"observations of shape \(n, 3\)"):
+            run.act(wrong)
+    train(pool, QUICK, steps=200, out=tmp_path, resume=True)
+    reads.clear()
+    assert run.act(np.ones((2, 3))).tobytes() != first[0] and len(reads) == 1
 
 
 def test_a_run_that_lost_its_last_rows_writes_them_again(pool, tmp_path):
@@ -95,7 +127,7 @@ def test_a_diverging_q_stops_the_run_and_keeps_the_checkpoint(pool, tmp_path):
 
 def test_a_nan_stops_the_run(pool, tmp_path):
     with pytest.raises(TrainingError, match=r"actor_loss became (nan|inf)"):
-        train(pool, replace(QUICK, actor_rate=3e38), steps=50, out=tmp_path)
+        train(pool, replace(QUICK, actor_lr=3e38), steps=50, out=tmp_path)
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import jax
 import numpy as np
@@ -13,12 +14,13 @@ from utds.algorithms import BC, UTDS
 from utds.cli import main
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
-from utds.runs import Run
+from utds.networks import ensemble
 from utds.training import train
-from utds.uncertainty import measure, pictures
+from utds.training.run import Run
+from utds.uncertainty import common_target, measure, pictures
 from utds.uncertainty.measure import Points
 
-SMALL = {"members": 3, "width": 8, "layers": 1, "batch": 16, "ood_actions": 1}
+SMALL = {"num_critics": 3, "width": 8, "layers": 1, "batch_size": 16, "ood_actions": 1}
 OPTIONS = {"steps": 6, "log_every": 2, "eval_every": 6, "checkpoint_every": 6}
 
 
@@ -40,19 +42,21 @@ def folder(tmp_path_factory):
         pools = {"alone": lake.pool(data[0]), "shared": lake.pool(*data, rewards="zero")}
         for name, pool in pools.items():
             train(pool, UTDS(**SMALL), seeds=2 if name == "shared" else 1, out=folder / name, **OPTIONS)
-        train(pools["alone"], BC(width=8, layers=1, batch=16), out=folder / "bc", **OPTIONS)
+        train(pools["alone"], BC(width=8, layers=1, batch_size=16), out=folder / "bc", **OPTIONS)
     yield folder
     jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True)
 def root(folder, monkeypatch):
+    for name, value in (("STEPS", 5), ("HIDDEN", (8,)), ("BATCH", 8)):
+        monkeypatch.setattr(common_target, name, value)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "data"))
 
 
 def numpy_q(policy, states, actions):
     """Q_n(s, a) [E, B] in float64."""
-    x = np.concatenate([(states - policy.normal.mean) / policy.normal.std, actions], axis=1).astype(np.float64)
+    x = np.concatenate([(states - policy.normalizer.mean) / policy.normalizer.std, actions], axis=1).astype(np.float64)
     (first, last), members = policy.critic, range(3)
     hidden = [np.maximum(x @ np.float64(first.weight[e]) + np.float64(first.bias[e]), 0) for e in members]
     return np.stack([hidden[e] @ np.float64(last.weight[e, :, 0]) + float(last.bias[e, 0]) for e in members])
@@ -63,20 +67,66 @@ def test_numbers_equal_numpy(folder):
     found = measure.compare(run, Run(folder / "alone"), sample=60)
     assert [points.name for points in found.points] == ["arm-a/replay", "arm-b/replay", "arm-c/replay"]
     data = [dataset(f"arm-{n}", i, 2.0 * i) for i, n in enumerate(("a", "b", "c"))]
+    judged = found.judgements[1]
+    values = np.zeros((2, 2, 3, 60))  # [seed, Γ and mean Q, source, n]
     for k, source in enumerate(data):
         states, actions = source.observations[source.rows], source.actions
-        q = [numpy_q(run.policy(seed), states, actions) for seed in (0, 1)]
-        expected = np.mean([values.std(axis=0, ddof=1) for values in q], axis=0)
-        np.testing.assert_allclose(found.judgements[1].data[k], expected, atol=1e-5)
-        np.testing.assert_allclose(found.judgements[1].data_q[k], np.mean(q, axis=(0, 1)), atol=1e-5)
+        for seed in (0, 1):
+            q = numpy_q(run.policy(seed), states, actions)
+            values[seed, :, k] = q.std(axis=0, ddof=1), q.mean(axis=0)
         q = [numpy_q(run.policy(seed), states, run.act(states, seed)) for seed in (0, 1)]
-        expected = np.mean([values.std(axis=0, ddof=1) for values in q], axis=0)
-        np.testing.assert_allclose(found.judgements[1].policy[k], expected, atol=1e-5)
-    rows = {(row["run"], row["part"]): row["gamma"] for row in found.rows()}
+        expected = np.mean([members.std(axis=0, ddof=1) for members in q], axis=0)
+        np.testing.assert_allclose(judged.policy.gamma[k], expected, atol=1e-5)
+    np.testing.assert_allclose(judged.data.gamma, values[:, 0].mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(judged.data.q, values[:, 1].mean(axis=0), atol=1e-5)
+    sigma = np.mean([values[seed, 1].std() for seed in (0, 1)])  # over all state-actions compared, then over seeds
+    assert judged.sigma == pytest.approx(sigma, rel=1e-4)
+    np.testing.assert_allclose(judged.data.relative, values[:, 0].mean(axis=0) / sigma, rtol=1e-3)
+    rows = {(row["run"], row["part"]): row for row in found.rows()}
     assert len(rows) == 6
-    ratio = rows["own data alone", "shared data"] / rows["with sharing", "shared data"]
-    assert found.shrinkage == pytest.approx(ratio)
-    assert rows["with sharing", "shared data"] == pytest.approx(found.judgements[1].data[1:].mean())
+    before, after = rows["own data alone", "shared data"], rows["with sharing", "shared data"]
+    for name in ("common", "relative"):
+        assert found.changes[name]["shared data"] == pytest.approx(after[name] / before[name])
+        words = measure.times(after[name] / before[name])
+        assert f"with sharing against own data alone: {words} on shared data" in found.sentence(name)
+    assert after["gamma"] == pytest.approx(judged.data.gamma[1:].mean())
+
+
+def test_the_common_target_is_learnt_where_the_data_is():
+    """Two clusters, eight standard deviations apart: one ensemble sees the first, one sees both."""
+    near, far = dataset("arm-a", 0, 0.0), dataset("arm-b", 1, 8.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(common_target, "STEPS", 400)
+        patch.setattr(common_target, "HIDDEN", (32, 32))
+        alone, shared = common_target.fit([near, far], [[0], [0, 1]])
+        again = common_target.fit([near, far], [[0]])[0]
+    places = [(data.observations[data.rows], data.actions) for data in (near, far)]
+    own, other = ([fitted.gamma(*place).mean() for fitted in (alone, shared)] for place in places)
+    assert other[0] > 5 * other[1] and other[0] > 5 * own[0]
+    assert own[1] < 0.25 * other[0]
+    np.testing.assert_array_equal(again.gamma(*places[1]), alone.gamma(*places[1]))
+    predicted = np.asarray(ensemble(shared.params, shared.normalizer(np.concatenate(places[0], axis=1))))
+    np.testing.assert_allclose(shared.gamma(*places[0]), predicted.std(axis=0, ddof=1), rtol=1e-3, atol=1e-6)
+
+
+def test_the_target_has_mean_0_and_standard_deviation_1():
+    random = np.random.default_rng(0)
+    y = common_target.response(random, random.normal(size=(500, 7)))
+    assert y.shape == (500,) and y.mean() == pytest.approx(0, abs=1e-12) and y.std() == pytest.approx(1)
+
+
+def test_a_run_that_reads_no_shared_data_learns_the_target_from_its_own(folder):
+    run, data = Run(folder / "shared"), [dataset(f"arm-{n}", 0, 0.0) for n in "abc"]
+    sources = [Dataset(d._columns, d.lengths, replace(d.metadata, id=f"{d.metadata.task}/replay")) for d in data]
+    assert measure._read(run, sources) == [0, 1, 2]
+    run.config["algorithm"]["name"] = "pbrl"
+    assert measure._read(run, sources) == [0] and measure._labels([run]) == ["own data alone"]
+
+
+def test_ratios_in_words():
+    assert [measure.times(x) for x in (0.25, 0.97, 1.0, 1.04, 3.0)] == [
+        "4.0 times smaller", "about the same", "about the same", "about the same", "3.0 times larger",
+    ]  # fmt: skip
 
 
 def test_the_plane_of_two_correlated_features():
@@ -104,14 +154,18 @@ def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
     drawn = {}
     monkeypatch.setattr(figures, "write", lambda figure, path: drawn.setdefault(path.name, figure) and (path, path))
     monkeypatch.setattr(pictures, "FEWEST", 1)
-    list(pictures.draw(measure.compare(Run(folder / "shared"), Run(folder / "alone")), tmp_path))
-    meshes = [c for axes in drawn["map"].axes[:2] for c in axes.collections if isinstance(c, QuadMesh)]
-    assert len(meshes) == 2 and meshes[0].norm is meshes[1].norm
+    found = measure.compare(Run(folder / "shared"), Run(folder / "alone"))
+    list(pictures.draw(found, tmp_path))
+    caption = " ".join(drawn["map"].get_suptitle().split())
+    assert all(found.sentence(name) in caption and measure.DEFINITIONS[name] in caption for name in measure.MEASURES)
+    meshes = [c for axes in drawn["map"].axes[:4] for c in axes.collections if isinstance(c, QuadMesh)]
+    assert len(meshes) == 4 and meshes[0].norm is meshes[1].norm and meshes[2].norm is meshes[3].norm
     alone, shared = drawn["training"].axes
     rows = Run(folder / "shared").metrics
-    lines = {(line.get_label(), tuple(line.get_ydata())) for line in shared.lines}
+    lines = {line.get_label(): line.get_ydata() for line in shared.lines}
     for column, label in (("uncertainty_own", "arm-a/replay"), ("uncertainty_shared_2", "arm-c/replay")):
-        assert (label, tuple(row[column] for row in rows if row["seed"] == 0)) in lines
+        expected = [row[column] / found.judgements[1].sigma for row in rows if row["seed"] == 0]
+        np.testing.assert_allclose(lines[label], expected)
     assert len(alone.lines) == 1 and len(shared.lines) == 6  # sources × seeds
     assert alone.get_ylim()[0] == 0 and alone.get_ylim()[1] > max(line.get_ydata().max() for line in shared.lines)
 
@@ -119,14 +173,17 @@ def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
 def test_as_a_user_types_it(folder, tmp_path, capsys):
     main(["uncertainty", str(folder / "shared"), "--against", str(folder / "alone"), "--out", str(tmp_path)])
     said = capsys.readouterr().out
-    assert "times smaller with sharing than own data alone" in said and "policy actions" in said
+    assert "Γ at a common target, with sharing against own data alone" in said and "policy actions" in said
+    printed = [line for line in said.splitlines() if not line.startswith("figure: ")]  # paths are as long as they are
+    assert max(map(len, printed)) <= 80 and not any("…" in line for line in printed)
     for name in ("map", "histogram", "training"):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         text = "".join(ElementTree.parse(tmp_path / f"{name}.svg").getroot().itertext())
         assert "with sharing" in text and "own data alone" in text, name
     main(["uncertainty", str(folder / "alone"), "--out", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
-    assert found["shrinkage"] is None and [row["part"] for row in found["means"]] == ["own data", "policy actions"]
+    assert found["changes"] == {} and set(found["definitions"]) == {"common", "relative"}
+    assert [row["part"] for row in found["means"]] == ["own data", "policy actions"]
 
 
 def test_wrong_input_is_one_line(folder, tmp_path, capsys, monkeypatch):

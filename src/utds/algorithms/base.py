@@ -7,16 +7,16 @@ An algorithm is a frozen dataclass: its fields are its hyper-parameters, its met
     state, metrics = algo.update(state, batch, key)     # one gradient step
     actions = algo.act(state, observations)             # [B, O] -> [B, A], deterministic
 
-A state has a counter `step`, an `actor`, the normalisation `normal` and, where there are critics, `critic`. Metrics are
-scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts. A
-`Mean` is averaged over the rows that it is about, of which a batch may have none.
+A state has a counter `step`, an `actor`, a `normalizer` of observations and, where there are critics, `critic`. Metrics
+are scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts.
+A `Mean` is averaged over the rows that it is about, of which a batch may have none.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -26,15 +26,27 @@ import optax
 from jax import Array
 
 from utds.errors import ConfigError
+from utds.normalizer import Normalizer
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 T = TypeVar("T")
+Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
 
 # For jit, wherever gradient steps are compiled. XLA's default library for products on CPUs is made for large matrices:
 # without it networks of 256 units learn 5 to 20 % faster, and small ones as fast.
 COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
+
+MAY_BE_ZERO = {"ood_actions"}  # whole numbers; all others are at least 1
+NEVER_NEGATIVE = ("beta_", "bc_weight", "bc_temp", "smoothing", "pretanh_l2", "ood_noise", "shared_ratio", "cql_")
+INTERVALS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "discount": ("[0, 1)", lambda x: 0 <= x < 1),
+    "tau": ("(0, 1]", lambda x: 0 < x <= 1),
+    "beta_ood_decay": ("(0, 1]", lambda x: 0 < x <= 1),
+    "shared_share": ("(0, 1)", lambda x: 0 < x < 1),
+}
 
 
 class Mean(NamedTuple):
@@ -84,40 +96,24 @@ class Spec:
             reward_max=pool.reward_max,
         )
 
-
-class Normal(NamedTuple):
-    """The normalisation of observations, part of a policy's state so that the policy stands alone."""
-
-    mean: Array  # [O]
-    std: Array  # [O]
-
-    @staticmethod
-    def of(spec: Spec, enabled: bool) -> Normal:
-        """The pool's statistics, or the identity; a constant feature is centred and left unscaled."""
-        mean, std = (spec.mean, spec.std) if enabled else (0.0, 1.0)
-        std = jnp.where(jnp.asarray(std) < 1e-6, 1.0, std)
-        size = (spec.observation_size,)
-        return Normal(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in (mean, std)))
-
-    def __call__(self, observations: Array) -> Array:
-        """[B, O] -> [B, O]."""
-        return (observations - self.mean) / self.std
-
-    def batch(self, batch: Batch) -> Batch:
-        """The batch with both observations normalised."""
-        return batch._replace(observations=self(batch.observations), next_observations=self(batch.next_observations))
+    def normalizer(self, enabled: bool = True) -> Normalizer:
+        """Of observations, by the pool's statistics; the identity if not enabled."""
+        mean, std = (self.mean, self.std) if enabled else (0.0, 1.0)
+        found = Normalizer.of(jnp.asarray(mean), jnp.asarray(std))
+        size = (self.observation_size,)
+        return Normalizer(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in found))
 
 
 class Policy(NamedTuple):
     """The part of a state that acts, and the critics that judge it; an algorithm's `act` takes it for a state."""
 
-    normal: Normal
+    normalizer: Normalizer
     actor: Any
     critic: Any  # [E, …]; None where there are no critics
 
     @staticmethod
     def of(state: Any) -> Policy:
-        return Policy(state.normal, state.actor, getattr(state, "critic", None))
+        return Policy(state.normalizer, state.actor, getattr(state, "critic", None))
 
 
 class Algorithm(Protocol):
@@ -132,25 +128,42 @@ class Algorithm(Protocol):
     def act(self, state: Any, observations: Array) -> Array: ...
 
 
-def polyak(target: T, online: T, tau: float) -> T:
-    """target + τ(online − target), leaf by leaf."""
-    return jax.tree.map(lambda slow, fast: slow + tau * (fast - slow), target, online)
+def adam_init(params: Any, lr: float) -> optax.OptState:
+    """Adam's state before the first step."""
+    return optax.adam(lr).init(params)
 
 
-def descend(grads: T, params: T, moments: optax.OptState, rate: float | Array) -> tuple[T, optax.OptState]:
+def adam_step(grads: T, params: T, opt_state: optax.OptState, lr: float | Array) -> tuple[T, optax.OptState]:
     """One step of Adam."""
-    steps, moments = optax.adam(rate).update(grads, moments)
-    return jax.tree.map(lambda p, step: p + step, params, steps), moments
+    updates, opt_state = optax.adam(lr).update(grads, opt_state)
+    return optax.apply_updates(params, updates), opt_state
 
 
-def annealed(rate: float, step: Array, over: int | None) -> float | Array:
+def annealed_lr(lr: float, step: Array, over: Steps) -> float | Array:
     """A learning rate at a step: as it is, or falling linearly to nothing over so many steps."""
-    return rate if over is None else rate * jnp.maximum(1 - step / over, 0)
+    return lr if over is None else lr * jnp.maximum(1 - step / concrete(over), 0)
 
 
-def start(params: Any, rate: float) -> optax.OptState:
-    """Adam's moments before the first step."""
-    return optax.adam(rate).init(params)
+def concrete(steps: Steps) -> int:
+    """A number of steps that `resolve` has settled."""
+    if not isinstance(steps, int):
+        raise ConfigError(f"{steps!r} is a share of a run's steps: train with `utds.train`, or give a number")
+    return steps
+
+
+def resolve(algorithm: T, steps: int) -> T:
+    """The algorithm for a run of so many steps: fields such as anneal_steps="100%" as numbers."""
+    shares = {
+        field.name: max(1, round(_percent(value) / 100 * steps))
+        for field in fields(algorithm)  # type: ignore[arg-type]
+        if isinstance(value := getattr(algorithm, field.name), str) and field.name.endswith("_steps")
+    }
+    return replace(algorithm, **shares) if shares else algorithm  # type: ignore[type-var]
+
+
+def discounts(batch: Batch, discount: float) -> Array | float:
+    """What a bootstrapped value counts for: γ^m after m steps, 0 after a true end: [B]."""
+    return (discount if batch.steps is None else discount**batch.steps) * (1 - batch.terminations)
 
 
 def reduce(metrics: Metrics) -> Metrics:
@@ -162,7 +175,9 @@ def reduce(metrics: Metrics) -> Metrics:
     return {name: reduced(name, value) for name, value in metrics.items()}
 
 
-def gradient(loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, microbatch: int) -> tuple[T, Metrics]:
+def accumulated_gradient(
+    loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, microbatch: int
+) -> tuple[T, Metrics]:
     """Gradient and metrics of a mean over rows, `loss(params, rows) -> (loss, metrics)`, accumulated over microbatches.
 
     `rows` is a pytree of arrays [B, …]. Equal to one pass over all B rows up to rounding, and faster on a CPU: the
@@ -183,35 +198,47 @@ def gradient(loss: Callable[..., tuple[Array, Metrics]], params: T, rows: Any, m
     return grads, reduce(metrics)
 
 
-def check(config: Any) -> None:
+def validate(config: Any) -> None:
     """Refuse hyper-parameters that make no sense, whatever the algorithm."""
     for field in fields(config):
         name, value = field.name, getattr(config, field.name)
         if wanted := _other_type(name, value, field.default):
             raise ConfigError(f"{name}={value!r} must be {wanted}")
-        if isinstance(field.default, int) and not isinstance(value, bool) and value < 1:
-            raise ConfigError(f"{name}={value} must be at least 1")
-        if name.endswith("_rate") and not value > 0:
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        least = 0 if name in MAY_BE_ZERO else 1
+        if whole and (isinstance(field.default, int) or name.endswith("_steps")) and value < least:
+            raise ConfigError(f"{name}={value} must be at least {least}")
+        if name.endswith("lr") and not value > 0:
             raise ConfigError(f"{name}={value} must be positive")
-        if name == "anneal_steps" and value is not None and value < 1:
-            raise ConfigError(f"anneal_steps={value} must be at least 1, or left out for constant rates")
-        if name == "saturation" and value < 0:
-            raise ConfigError(f"saturation={value} must be at least 0")
-        if name == "discount" and not 0 <= value < 1:
-            raise ConfigError(f"discount={value} must lie in [0, 1)")
-        if name == "tau" and not 0 < value <= 1:
-            raise ConfigError(f"tau={value} must lie in (0, 1]")
+        if name.startswith(NEVER_NEGATIVE) and isinstance(value, int | float) and value < 0:
+            raise ConfigError(f"{name}={value} must be at least 0")
+        if name in INTERVALS:
+            words, within = INTERVALS[name]
+            if not within(value):
+                raise ConfigError(f"{name}={value} must lie in {words}")
 
 
 def _other_type(name: str, value: Any, default: Any) -> str | None:
     """What a field wants that got a value of another type, told by its default; nothing where the value will do."""
+    if name.endswith("_steps"):
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        fits = whole or (value is None and default is None) or (isinstance(value, str) and 0 < _percent(value) <= 100)
+        return None if fits else 'a whole number, or a share of the run such as "50%"'
     if isinstance(default, bool):
         return None if isinstance(value, bool) else "true or false"
     if isinstance(default, str):
         return None if isinstance(value, str) else "a word"
-    whole, floor = isinstance(default, int) or name == "anneal_steps", name.endswith("floor")
+    whole, floor = isinstance(default, int), name.endswith("floor")
     if (value is None and default is None) or (floor and value == "auto"):
         return None
     if isinstance(value, int if whole else int | float) and not isinstance(value, bool) and math.isfinite(value):
         return None
     return "a whole number" if whole else "a number, auto or nothing" if floor else "a number"
+
+
+def _percent(text: str) -> float:
+    """The number of a word such as 50%; 0 for any other word."""
+    try:
+        return float(text[:-1]) if text.endswith("%") else 0.0
+    except ValueError:
+        return 0.0

@@ -1,45 +1,55 @@
 """CDS (Yu et al., 2021): CQL that shares only transitions of high conservative value; CDS-Zero does without rewards.
 
 At every step the shared data offers ten times the transitions that are wanted; the tenth with the highest conservative
-Q joins the main task's own data. Layer norm, as the UTDS paper found CDS to need it.
+Q joins the main task's own data. Where nothing is shared it is CQL, bit for bit.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.cql import CQL, State, unrewarded
-from utds.algorithms.networks import q_values
+from utds.algorithms.cql import CQL, PRESETS, RELEASED, unrewarded
+from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.sac import State
+from utds.errors import ConfigError
+from utds.networks import q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
+Ranking = Literal["min", "first"]
+
 
 @dataclass(frozen=True)
 class CDS(CQL):
-    layer_norm: bool = True  # normalise hidden layers before their ReLU
+    ranking: Ranking = "min"  # what shared transitions are ranked by: the least of the critics, or the first of them
     candidates: int = 10  # shared transitions drawn for each one kept
     shared_share: float = 0.5  # share of the batch that is selected from shared data
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ranking not in get_args(Ranking):
+            raise ConfigError(f"ranking={self.ranking!r} is unknown; use {' or '.join(get_args(Ranking))}")
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Own data, and the best of the shared data; own data alone where nothing is shared."""
         if pool.shared_size == 0:
-            return pool.sample_own(key, self.batch)
+            return pool.sample_own(key, self.batch_size, self.n_step, self.discount)
         own_key, shared_key = jax.random.split(key)
-        kept = round(self.batch * self.shared_share)
-        offered = pool.sample_shared(shared_key, kept * self.candidates)
-        own = pool.sample_own(own_key, self.batch - kept)
+        kept = round(self.batch_size * self.shared_share)
+        offered = pool.sample_shared(shared_key, kept * self.candidates, self.n_step, self.discount)
+        own = pool.sample_own(own_key, self.batch_size - kept, self.n_step, self.discount)
         return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), own, self.best(state, offered, kept))
 
     def best(self, state: State, batch: Batch, count: int) -> Batch:
-        """The `count` transitions with the highest min_n Q_n(s, a)."""
-        q = jnp.min(q_values(state.critic, state.normal(batch.observations), batch.actions), axis=0)
-        chosen = jax.lax.top_k(q, count)[1]
+        """The `count` transitions with the highest min_n Q_n(s, a), or Q_1(s, a)."""
+        q = q_values(state.critic, state.normalizer(batch.observations), batch.actions)  # [E, B]
+        chosen = jax.lax.top_k(jnp.min(q, axis=0) if self.ranking == "min" else q[0], count)[1]
         return jax.tree.map(lambda column: column[chosen], batch)
 
 
@@ -50,3 +60,10 @@ class CDSZero(CDS):
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """As CDS; shared transitions with reward 0."""
         return unrewarded(super().draw(state, pool, key))
+
+
+CDS_PRESETS = PRESETS | {"released": Preset(RELEASED | {"ranking": "first"}, steps=1_000_000)}
+register_algorithm("cds", CDS, label="CDS", presets=CDS_PRESETS, single_task="cql", colour="#009e73", order=20)
+register_algorithm(
+    "cds-zero", CDSZero, label="CDS-Zero", presets=CDS_PRESETS, single_task="cql", colour="#56b4e9", order=30
+)

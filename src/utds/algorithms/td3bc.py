@@ -13,8 +13,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.base import Metrics
-from utds.algorithms.networks import MLP, deterministic, q_values
+from utds.algorithms.registry import register_algorithm
 from utds.algorithms.td3 import TD3, State
+from utds.networks import MLP, deterministic, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch
@@ -22,14 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TD3BC(TD3):
-    greed: float = 2.5  # α, weight of the critic against the cloning term
+    alpha: float = 2.5  # α, weight of the critic against the cloning term
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """−λ·mean Q_1(s, π(s)) + mean |π(s) − a|²; λ carries no gradient."""
         actions = deterministic(actor, batch.observations)
         first = jax.tree.map(lambda x: x[:1], state.critic)
         q = q_values(first, batch.observations, actions)
-        scale = self.greed / jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-6)
+        scale = self.alpha / jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-6)
         cloning_loss = jnp.mean((actions - batch.actions) ** 2)
         loss = cloning_loss - scale * jnp.mean(q)
         return loss, {"actor_loss": loss, "cloning_loss": cloning_loss}
+
+
+register_algorithm("td3bc", TD3BC, label="TD3+BC", colour="#cc79a7", order=60)

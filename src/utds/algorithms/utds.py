@@ -8,6 +8,12 @@ the pool has data, whichever task it came from, and large elsewhere.
     critic loss       Σ_n  mean (y_n − Q_n(s, a))² + mean (ŷ_n − Q_n(s, â))²
     policy            max_π mean min_n Q_n(s, π(s))
 
+The fast preset adds a behaviour term to the policy's loss: it starts in the data, and leaves it only where the critics
+prefer another action.
+
+    policy            max_π mean min_n Q_n(s, π(s))/q − λ·mean w·|π(s) − a|²     q = mean |min_n Q_n(s, π(s))|
+                      w ∝ exp(c·(min_n Q_n(s, a) − min_n Q_n(s, π(s)))/q), clipped, with mean 1
+
 On one task's data alone this is PBRL (Bai et al., 2022). What the released code does otherwise is an option here.
 """
 
@@ -21,45 +27,57 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Mean, Metrics
-from utds.algorithms.networks import MLP, deterministic, q_values
-from utds.algorithms.td3 import TD3, Floor, Rows, State, floored
+from utds.algorithms import base
+from utds.algorithms.base import Mean, Metrics, Steps
+from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.td3 import TD3, CriticInputs, Floor, State, floored
 from utds.errors import ConfigError
+from utds.networks import MLP, deterministic, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 Bootstrap = Literal["target", "online"]
 Sampling = Literal["pool", "transitions", "episodes"]
+OODSource = Literal["policy", "uniform", "mixed"]
+
+
+LOG_WEIGHT = (-5.0, 3.0)  # bounds of the logarithm of a recorded action's weight
 
 
 @dataclass(frozen=True)
 class UTDS(TD3):
-    members: int = 5  # N critics
+    num_critics: int = 5  # N critics
     layers: int = 3  # hidden layers
-    batch: int = 1024  # transitions a gradient step
+    batch_size: int = 1024  # transitions a gradient step
     microbatch: int = 128  # transitions whose gradient is computed at once; changes speed, not results
-    actor_rate: float = 1e-4  # Adam's learning rate of the policy
-    critic_rate: float = 1e-4  # Adam's learning rate of the critics
-    policy_delay: int = 1  # critic steps a policy step; the target networks move with the policy
+    actor_lr: float = 1e-4  # Adam's learning rate of the policy
+    critic_lr: float = 1e-4  # Adam's learning rate of the critics
+    policy_delay: int = 1  # critic steps per policy step
+    target_delay: int = 1  # critic steps per move of the target networks
     beta_in: float = 1e-3  # β1, penalty on the uncertainty at the next state
     beta_ood: float = 3.0  # β2 at the start, penalty on the uncertainty of OOD actions
     beta_ood_end: float = 0.1  # the least β2
     beta_ood_decay: float = 0.99995  # α, factor on β2 at each step
-    ood_actions: int = 3  # K, OOD actions a state
+    ood_actions: int = 3  # K, OOD actions per state; 0: no OOD term
+    ood_source: OODSource = "policy"  # where they come from: the policy, uniform ones, or each half of the time
     ood_noise: float = 0.01  # standard deviation of the noise that sets the K actions apart
     ood_next: bool = False  # draw OOD actions at the next states too
     ood_floor: Floor = None  # least value of an OOD pseudo-target: a number, none, or "auto" as for `floor`
     bootstrap: Bootstrap = "target"  # which critics the Bellman target reads
     shared_ratio: float = 1.0  # factor on both penalties on shared data, at the start
-    shared_ratio_steps: int = 500_000  # steps over which that factor goes linearly to 1
+    shared_ratio_steps: Steps = "50%"  # steps, or share of the run, over which that factor goes linearly to 1
     sampling: Sampling = "pool"  # uniform over what; pool: as the pool says
+    bc_weight: float = 0.0  # weight of the behaviour term in the policy's loss at the start; 0: the paper's loss
+    bc_weight_end: float = 0.0  # that weight from `bc_steps` on, where it arrives linearly
+    bc_steps: Steps = "30%"  # steps, or share of the run
+    bc_temperature: float = 5.0  # how much more an action counts that the critics prefer to the policy's
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.members < 2:
-            raise ConfigError("members=1 has no spread to measure uncertainty by; use at least 2")
-        for name, known in (("bootstrap", Bootstrap), ("sampling", Sampling)):
+        if self.num_critics < 2:
+            raise ConfigError("num_critics=1 has no spread to measure uncertainty by; use at least 2")
+        for name, known in (("bootstrap", Bootstrap), ("sampling", Sampling), ("ood_source", OODSource)):
             if getattr(self, name) not in get_args(known):
                 raise ConfigError(f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(known))}")
 
@@ -67,9 +85,9 @@ class UTDS(TD3):
         """Uniform over the pooled transitions, or over its episodes and then their steps."""
         if self.sampling != "pool":
             pool = replace(pool, info=replace(pool.info, sampling=self.sampling))
-        return pool.sample(key, self.batch)
+        return pool.sample(key, self.batch_size, self.n_step, self.discount)
 
-    def critic_rows(self, state: State, batch: Batch, key: Array) -> Rows:
+    def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
         """What the critic's loss reads, without gradient: targets [B, E], OOD actions [B, K, A]."""
         draws = 1 + self.ood_actions * (2 if self.ood_next else 1)
         noise = jax.random.normal(key, (batch.rewards.size, draws, batch.actions.shape[1]))
@@ -79,47 +97,67 @@ class UTDS(TD3):
         critic = state.target_critic if self.bootstrap == "target" else state.critic
         q = q_values(critic, batch.next_observations, actions)  # [E, B]
         values = q - self.beta_in * ratio * uncertainty(q)
-        targets = batch.rewards + self.discount * (1 - batch.terminations) * values
-        rows = {
+        targets = batch.rewards + base.discounts(batch, self.discount) * values
+        inputs = {
             "observations": batch.observations,
             "actions": batch.actions,
             "targets": floored(targets, self.floor, state).T,
-            "ood_actions": self.near_policy(state.actor, batch.observations, here),
+            "ood_actions": self.ood_candidates(state.actor, batch.observations, here),
             "ratio": ratio,
             "sources": jnp.stack([batch.own, 1 - batch.own], axis=1) if batch.sources is None else batch.sources,
         }
         if self.ood_next:
-            rows["next_observations"] = batch.next_observations
-            rows["ood_next_actions"] = self.near_policy(state.actor, batch.next_observations, there)
-        return rows
+            inputs["next_observations"] = batch.next_observations
+            inputs["ood_next_actions"] = self.ood_candidates(state.actor, batch.next_observations, there)
+        return inputs
 
-    def critic_loss(self, critic: MLP, rows: Rows, state: State) -> tuple[Array, Metrics]:
-        """Bellman and OOD loss, summed over members; every action goes through the critics in one pass."""
-        q, q_ood = self.split_q(critic, rows)  # [E, B], [E, B, K]; K counts next states' actions too
+    def critic_loss(self, critic: MLP, inputs: CriticInputs, state: State) -> tuple[Array, Metrics]:
+        """Bellman and OOD loss, summed over the critics; every action goes through the critics in one pass."""
+        q, q_ood = self.split_q(critic, inputs)  # [E, B], [E, B, K]; K counts next states' actions too
         beta = self.beta_ood_at(state.step)
         gamma, gamma_ood = uncertainty(q), uncertainty(q_ood)
-        ood_targets = floored(q_ood - beta * rows["ratio"][:, None] * gamma_ood, self.ood_floor, state)
-        bellman_loss = jnp.mean((q - rows["targets"].T) ** 2)
-        ood_loss = jnp.mean((q_ood - jax.lax.stop_gradient(ood_targets)) ** 2)
-        return self.members * (bellman_loss + ood_loss), {
+        ood_targets = floored(q_ood - beta * inputs["ratio"][:, None] * gamma_ood, self.ood_floor, state)
+        bellman_loss = jnp.mean((q - inputs["targets"].T) ** 2)
+        ood_loss = _mean((q_ood - jax.lax.stop_gradient(ood_targets)) ** 2)
+        return self.num_critics * (bellman_loss + ood_loss), {
             "bellman_loss": bellman_loss,
             "ood_loss": ood_loss,
             "uncertainty": jnp.mean(gamma),
-            **by_source(gamma, rows["sources"]),
-            "uncertainty_ood": jnp.mean(gamma_ood),
+            **by_source(gamma, inputs["sources"]),
+            "uncertainty_ood": _mean(gamma_ood),
             "beta_ood": beta,
-            "penalty_ratio": jnp.mean(rows["ratio"]),
+            "penalty_ratio": jnp.mean(inputs["ratio"]),
             "q_mean": jnp.mean(q),
-            "q_ood_mean": jnp.mean(q_ood),
-            "q_abs_max": jnp.maximum(jnp.max(jnp.abs(q)), jnp.max(jnp.abs(q_ood))),
-            "target_mean": jnp.mean(rows["targets"]),
+            "q_ood_mean": _mean(q_ood),
+            "q_abs_max": jnp.maximum(jnp.max(jnp.abs(q)), jnp.max(jnp.abs(q_ood), initial=0)),
+            "target_mean": jnp.mean(inputs["targets"]),
         }
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
-        """−mean min_n Q_n(s, π(s))."""
-        q = q_values(state.critic, batch.observations, deterministic(actor, batch.observations))
-        loss = -jnp.mean(jnp.min(q, axis=0))
-        return loss, {"actor_loss": loss}
+        """−mean min_n Q_n(s, π(s)); with a behaviour term, divided by its size and drawn to the data's actions."""
+        actions = deterministic(actor, batch.observations)
+        q = jnp.min(q_values(state.critic, batch.observations, actions), axis=0)
+        if not (self.bc_weight or self.bc_weight_end):
+            loss = -jnp.mean(q)
+            return loss, {"actor_loss": loss}
+        scale = jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-3)
+        weight = self.bc_weight_at(state.step)
+        distance = jnp.mean((actions - batch.actions) ** 2, axis=1)
+        bc_loss = jnp.mean(self.advantage_weights(state, batch, q, scale) * distance)
+        loss = weight * bc_loss - jnp.mean(q) / scale
+        return loss, {"actor_loss": loss, "bc_loss": bc_loss, "bc_weight": weight, "bc_distance": jnp.mean(distance)}
+
+    def advantage_weights(self, state: State, batch: Batch, q: Array, scale: Array) -> Array:
+        """What each recorded action counts, by how much the critics prefer it to the policy's: [B], with mean 1."""
+        recorded = jnp.min(q_values(state.critic, batch.observations, batch.actions), axis=0)
+        advantage = jax.lax.stop_gradient(recorded - q) / scale
+        weights = jnp.exp(jnp.clip(self.bc_temperature * advantage, *LOG_WEIGHT))
+        return weights / jnp.mean(weights)
+
+    def bc_weight_at(self, step: Array) -> Array:
+        """From `bc_weight` linearly to `bc_weight_end`, and staying there."""
+        left = jnp.maximum(1 - step / base.concrete(self.bc_steps), 0)
+        return self.bc_weight_end + (self.bc_weight - self.bc_weight_end) * left
 
     def beta_ood_at(self, step: Array) -> Array:
         """β2(t) = max(β2·αᵗ, β2_end)."""
@@ -128,23 +166,31 @@ class UTDS(TD3):
 
     def penalty_ratio(self, step: Array, own: Array) -> Array:
         """1 on own data; on shared data, `shared_ratio` going linearly to 1: [B]."""
-        left = jnp.maximum(1 - step / self.shared_ratio_steps, 0)
+        if self.shared_ratio == 1:
+            return jnp.ones_like(own)
+        left = jnp.maximum(1 - step / base.concrete(self.shared_ratio_steps), 0)
         return 1 + (1 - own) * (self.shared_ratio - 1) * left
 
-    def near_policy(self, actor: MLP, observations: Array, noise: Array) -> Array:
-        """K actions about π(s): [B, O], standard normal [B, K, A] -> [B, K, A]."""
-        return jnp.clip(deterministic(actor, observations)[:, None] + self.ood_noise * noise, -1, 1)
+    def ood_candidates(self, actor: MLP, observations: Array, noise: Array) -> Array:
+        """K actions that may be out of distribution: [B, O], standard normal [B, K, A] -> [B, K, A]."""
+        near = jnp.clip(deterministic(actor, observations)[:, None] + self.ood_noise * noise, -1, 1)
+        if self.ood_source == "policy":
+            return near
+        uniform = jax.lax.erf(noise / math.sqrt(2))  # a normal's distribution function makes it uniform
+        if self.ood_source == "uniform":
+            return uniform
+        return jnp.where(jnp.arange(len(noise))[:, None, None] % 2 == 0, near, uniform)
 
-    def split_q(self, critic: MLP, rows: Rows) -> tuple[Array, Array]:
+    def split_q(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Array]:
         """Q at the data's actions [E, B] and at the OOD actions [E, B, K or 2K]."""
-        actions = jnp.concatenate([rows["actions"][:, None], rows["ood_actions"]], axis=1)  # [B, 1 + K, A]
-        states = _repeat(rows["observations"], 1 + self.ood_actions)
+        actions = jnp.concatenate([inputs["actions"][:, None], inputs["ood_actions"]], axis=1)  # [B, 1 + K, A]
+        states = _repeat(inputs["observations"], 1 + self.ood_actions)
         if self.ood_next:
-            actions = jnp.concatenate([actions, rows["ood_next_actions"]], axis=1)
-            states = jnp.concatenate([states, _repeat(rows["next_observations"], self.ood_actions)], axis=1)
+            actions = jnp.concatenate([actions, inputs["ood_next_actions"]], axis=1)
+            states = jnp.concatenate([states, _repeat(inputs["next_observations"], self.ood_actions)], axis=1)
         size, count = actions.shape[:2]
         q = q_values(critic, states.reshape(size * count, -1), actions.reshape(size * count, -1))
-        q = q.reshape(self.members, size, count)
+        q = q.reshape(self.num_critics, size, count)
         return q[..., 0], q[..., 1:]
 
 
@@ -156,11 +202,11 @@ class PBRL(UTDS):
         """Uniform over the main task's own transitions."""
         if self.sampling != "pool":
             pool = replace(pool, info=replace(pool.info, sampling=self.sampling))
-        return pool.sample_own(key, self.batch)
+        return pool.sample_own(key, self.batch_size, self.n_step, self.discount)
 
 
 def uncertainty(q: Array) -> Array:
-    """Γ: the unbiased standard deviation over members, [E, …] -> […]."""
+    """Γ: the unbiased standard deviation over the critics, [E, …] -> […]."""
     return jnp.std(q, axis=0, ddof=1)
 
 
@@ -173,6 +219,46 @@ def by_source(gamma: Array, sources: Array) -> Metrics:
     return metrics
 
 
+def _mean(x: Array) -> Array:
+    """The mean, and 0 of nothing at all: where there are no OOD actions."""
+    return jnp.mean(x) if x.size else jnp.zeros(())
+
+
 def _repeat(x: Array, times: int) -> Array:
     """[B, O] -> [B, times, O]."""
     return jnp.broadcast_to(x[:, None], (x.shape[0], times, x.shape[1]))
+
+
+RELEASED = {
+    "layers": 2,
+    "normalise": False,
+    "policy_delay": 2,
+    "bootstrap": "online",
+    "ood_next": True,
+    "ood_floor": 0.0,
+    "shared_ratio": 1.5,
+    "sampling": "episodes",
+}
+FAST = {
+    "batch_size": 256,
+    "layers": 2,
+    "layer_norm": True,
+    "actor_lr": 3e-4,
+    "critic_lr": 3e-4,
+    "tau": 1e-2,
+    "n_step": 3,
+    "bc_weight": 1.0,
+    "bc_weight_end": 0.3,
+    "beta_ood": 1.0,  # with the paper's 3.0 and slow decay, values stay at the floor for tens of thousands of steps
+    "beta_ood_decay": 0.9995,  # 0.1 after 4,600 steps
+    "ood_actions": 1,
+    "floor": "auto",
+    "ood_floor": "auto",
+}
+PRESETS = {
+    "paper": Preset(steps=1_000_000),
+    "released": Preset(RELEASED, steps=1_000_000),
+    "fast": Preset(FAST),
+}
+register_algorithm("utds", UTDS, label="UTDS", presets=PRESETS, single_task="pbrl", colour="#d55e00", order=0)
+register_algorithm("pbrl", PBRL, label="PBRL", presets=PRESETS, reads_shared=False, colour="#0072b2", order=1)

@@ -126,14 +126,14 @@ def gain(scores: Scores, others: Scores) -> Array:
 
 def profile(scores: Scores, taus: ArrayLike) -> Array:
     """F(τ): the share of runs that score τ or more, every setting with the same weight: [..., T]."""
-    above = [_means((scores.values >= tau).astype(np.float64), scores.counts).mean(axis=-1) for tau in np.ravel(taus)]
-    return np.stack(above, axis=-1)
+    weights = np.repeat(1 / (scores.counts * scores.counts.size), scores.counts)  # [K], of each run
+    return _share_above(scores.values, weights, taus)
 
 
 def mean_profile(scores: Scores, taus: ArrayLike) -> Array:
     """The average score distribution: the share of settings whose mean is τ or more: [..., T]."""
     means = scores.means()
-    return np.stack([(means >= tau).mean(axis=-1) for tau in np.ravel(taus)], axis=-1)
+    return _share_above(means, np.full(means.shape[-1], 1 / means.shape[-1]), taus)
 
 
 def bootstrap(
@@ -171,11 +171,26 @@ def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(value, value - half, value + half)
 
 
+def _share_above(values: Array, weights: Array, taus: ArrayLike) -> Array:
+    """The weight of values [..., K] at each τ or above, [..., T]: a histogram between the τs, summed from above."""
+    sorted_taus, places = np.unique(np.ravel(taus), return_inverse=True)
+    rows, bins = values.reshape(-1, values.shape[-1]), sorted_taus.size + 1
+    where = np.searchsorted(sorted_taus, rows, side="right") + bins * np.arange(len(rows))[:, None]
+    each = np.broadcast_to(weights, rows.shape)
+    counted = np.bincount(where.ravel(), each.ravel(), minlength=bins * len(rows)).reshape(len(rows), bins)
+    above: Array = np.cumsum(counted[:, ::-1], axis=1, dtype=np.float64)[:, ::-1][:, 1:]
+    return above.round(12)[:, places].reshape(*values.shape[:-1], places.size)  # a share of all is 1
+
+
 def _means(values: Array, counts: NDArray[np.int64]) -> Array:
     """Means of consecutive stretches of the last axis: [..., K] -> [..., M]."""
     if (counts == counts[0]).all():  # a few strided sums beat many short ones
         return np.sum([values[..., run :: counts[0]] for run in range(counts[0])], axis=0) / counts[0]
-    return np.add.reduceat(values, np.cumsum(counts) - counts, axis=-1) / counts
+    starts, means = np.cumsum(counts) - counts, np.empty((*values.shape[:-1], counts.size))
+    for count in np.unique(counts):  # settings of as many runs together: three times as fast as `reduceat`
+        here = counts == count
+        means[..., here] = sum(values[..., starts[here] + run] for run in range(count)) / count
+    return means
 
 
 def _draws(tables: Sequence[Scores], resamples: int, rng: np.random.Generator) -> Iterator[list[Scores]]:

@@ -1,19 +1,38 @@
-"""A cell of a matrix: one setting, one algorithm, all seeds; in the end one run directory.
+"""A cell of a matrix: one setting, one algorithm, all seeds; and the folder in which it becomes one run directory.
 
 Its fingerprint covers everything that its results depend on: the configuration, the datasets' digests and the version
 of this package. Two cells with one fingerprint are the same work; a cell with another one is new work.
+
+runs/pointmass/
+  cells/<name>-<fingerprint>/    a run directory as `utds train` writes it, and beside its files
+    cell.json                      what the cell is, and the command that reproduces it
+    events.jsonl                   every start, finish and failure, only ever appended
+    error.json                     why it failed for good
+    lock                           held by the process that is at work on it
+  search/                        cells of the search, if the matrix has one
+  dynamics/                      which datasets were found to move alike
+  logs/                          what workers print
+  cache/                         compiled programs
 """
 
+import contextlib
 import hashlib
 import json
-import shlex
-from collections.abc import Mapping
+import os
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
 
-from utds import algorithms
+from utds import algorithms, files
 from utds.algorithms import Algorithm
+from utds.data import labelling, store
+from utds.training import run_files
 from utds.version import __version__
+
+State = Literal["done", "failed", "running", "stopped", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,9 @@ class Cell:
     eval_every: int
     checkpoint_every: int
     episodes: int  # of an evaluation
+    trust_dynamics: bool = False  # share without checking that the data moves as the main task's does
+    trial: int | None = None  # of a search over fields; None for the cells that are reported
+    trials: int | None = None  # how many each algorithm had, where its fields were searched for
 
     @property
     def domain(self) -> str:
@@ -45,7 +67,7 @@ class Cell:
         """Ids of the data, the main task's own first."""
         return (f"{self.task}/{self.kind}", *(f"{task}/{self.source_kind}" for task in self.sources))
 
-    @property
+    @cached_property
     def algorithm(self) -> Algorithm:
         return algorithms.make(self.algorithm_name, preset=self.preset, **self.fields)
 
@@ -64,7 +86,8 @@ class Cell:
         if source is None:
             source = f"from-{self.sources[0].partition('-')[2]}"
         varied = [f"{name}={self.fields[name]}" for name in self.varied]
-        return "_".join([self.task, self.kind, source, self.algorithm_name, *varied])
+        trial = [] if self.trial is None else [f"trial={self.trial}"]
+        return "_".join([self.task, self.kind, source, self.algorithm_name, *trial, *varied])
 
     @property
     def program(self) -> tuple[Any, ...]:
@@ -77,7 +100,7 @@ class Cell:
             "version": __version__,
             "algorithm": algorithms.to_config(self.algorithm),
             "data": [[name, digests[name]] for name in self.datasets],
-            "rewards": self.rewards,
+            "rewards": labelling.make(self.rewards).identity,
             "seeds": self.seed_numbers,
             "steps": self.steps,
             "eval_every": self.eval_every,
@@ -87,20 +110,20 @@ class Cell:
 
     def command(self) -> str:
         """What reproduces the cell by itself."""
-        words = ["utds", "train", self.datasets[0]]
-        if self.sources:
-            words += ["--share", *self.datasets[1:]]
-        words += ["--algo", self.algorithm_name, "--preset", self.preset]
-        if self.sources and self.rewards != "known":
-            words += ["--rewards", self.rewards]
-        if self.fields:
-            words += ["--set", *(f"{name}={_word(value)}" for name, value in self.fields.items())]
-        for name in ("seeds", "first_seed", "steps", "eval_every", "episodes"):
-            words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
-        return shlex.join(words)
+        return run_files.command(
+            datasets=self.datasets,
+            algorithm=self.algorithm_name,
+            preset=self.preset,
+            fields=self.fields,
+            rewards=self.rewards,
+            seeds=self.seed_numbers,
+            options={"steps": self.steps, "eval_every": self.eval_every, "episodes": self.episodes},
+            trust_dynamics=self.trust_dynamics,
+        )
 
     def facts(self, fingerprint: str) -> dict[str, Any]:
         """What a reader of the run directory should know beside its configuration: cell.json."""
+        searched = {name: value for name in ("trial", "trials") if (value := getattr(self, name)) is not None}
         return {
             "matrix": self.matrix,
             "name": self.name,
@@ -117,8 +140,101 @@ class Cell:
             "episodes": self.episodes,
             "version": __version__,
             "command": self.command(),
+            **searched,
         }
 
 
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+@dataclass(frozen=True)
+class CellDir:
+    """A cell and its folder, which alone says how far it is."""
+
+    cell: Cell
+    fingerprint: str
+    folder: Path
+
+    @property
+    def state(self) -> State:
+        if self.finished:
+            return "done"
+        if (self.folder / "error.json").exists():
+            return "failed"
+        if self.locked:
+            return "running"
+        return "stopped" if run_files.is_run(self.folder) else "waiting"
+
+    @property
+    def finished(self) -> bool:
+        return run_files.result(self.folder).get("steps") == self.cell.steps
+
+    @property
+    def error(self) -> str:
+        path = self.folder / "error.json"
+        return run_files.checked(path, run_files.ERROR)["error"] if path.exists() else ""
+
+    @property
+    def step(self) -> int:
+        """The last step that was logged."""
+        return run_files.last_step(self.folder)
+
+    @property
+    def locked(self) -> bool:
+        """Whether a process is at work on the cell."""
+        return files.locked(self.folder / "lock")
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Be the only one at work on the cell; wait for whoever is, such as the last worker of a killed run."""
+        return files.lock(self.folder / "lock", f"the cell {self.cell.name}", wait=True)
+
+    def note(self, event: str, **more: Any) -> None:
+        """Append a line to events.jsonl; only the lock's holder does."""
+        line = json.dumps({"time": round(time.time(), 3), "event": event, "process": os.getpid(), **more})
+        with files.explained(f"write {self.folder}"), open(self.folder / "events.jsonl", "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of events.jsonl. Each was written in one go: a kill can't cut one."""
+        path = self.folder / "events.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+    def fail(self, error: str) -> None:
+        """Record that the cell can't be finished."""
+        self.note("failure", error=error)
+        files.write_json(self.folder / "error.json", {"error": error})
+
+    def forgive(self) -> None:
+        """Let a failed cell be tried again."""
+        (self.folder / "error.json").unlink(missing_ok=True)
+
+
+def locate(cells: Sequence[Cell], out: Path) -> list[CellDir]:
+    """The folders of cells whose data is all there; those of a search lie apart from those that are reported."""
+    digests = {name: store.load(name).digest for name in datasets(cells)}
+    found = []
+    for cell in cells:
+        fingerprint = cell.fingerprint(digests)
+        room = out / ("cells" if cell.trial is None else "search")
+        found.append(CellDir(cell, fingerprint, room / f"{cell.name}-{fingerprint[:8]}"))
+    return found
+
+
+def datasets(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Ids of all data of the cells."""
+    return tuple(dict.fromkeys(name for cell in cells for name in cell.datasets))
+
+
+def set_aside(dirs: Sequence[CellDir], out: Path) -> list[Path]:
+    """Move cells of the same name whose configuration, data or version has changed since to `.superseded`."""
+    current, names = {cell_dir.folder.name for cell_dir in dirs}, {cell_dir.cell.name for cell_dir in dirs}
+    moved = []
+    for path in sorted([*(out / "cells").glob("*-*"), *(out / "search").glob("*-*")]):
+        if path.name not in current and path.name.rpartition("-")[0] in names:
+            moved.append(_free(out / ".superseded" / path.name))
+            moved[-1].parent.mkdir(exist_ok=True)
+            path.rename(moved[-1])
+    return moved
+
+
+def _free(path: Path) -> Path:
+    """The path, or one beside it where that exists: data that changes back and forth is set aside more than once."""
+    names = (path.with_name(f"{path.name}{suffix}") for suffix in ("", *(f".{n}" for n in range(1, 10_000))))
+    return next(name for name in names if not name.exists())

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from utds.benchmark.engines import Slot
-from utds.benchmark.places import missing
-from utds.benchmark.work import Job, Worker, attempt, environment
+from utds.benchmark.engine import Slot
+from utds.benchmark.plan import missing
+from utds.benchmark.worker import Job, Worker, attempt, environment
 from utds.data import ids, store
 from utds.data.columns import Metadata
 from utds.data.dataset import Dataset

@@ -13,6 +13,7 @@ width = 256
 beta_ood = 1.0
 [vary]                                     # a cell for every value, or combination of values
 beta_ood_end = [0.0, 0.1]
+[search]                                   # equal tuning of all algorithms before: see search.py
 """
 
 import itertools
@@ -23,13 +24,15 @@ from pathlib import Path
 from typing import Any
 
 from utds import algorithms, domains, files
+from utds.benchmark import search as searching
 from utds.benchmark.cells import Cell
+from utds.benchmark.search import Search
 from utds.collection.kinds import KINDS
+from utds.data import labelling
 from utds.errors import ConfigError, Error, hint
 
 FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
 COLUMNS = ("single", "each", "all")
-REWARDS = ("known", "learned", "zero")
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class Matrix:
     sources: tuple[str, ...] = ()  # tasks that may share their data; none given: every other task of the domain
     source_kind: str = "replay"  # kind of the shared data
     rewards: str = "known"  # of the shared data
-    preset: str = "cpu"
+    preset: str = "fast"
     fields: Mapping[str, Any] = field(default_factory=dict)  # of algorithms, beside the preset
     vary: Mapping[str, list[Any]] = field(default_factory=dict)  # field -> values
     seeds: int = 1  # how many
@@ -53,9 +56,12 @@ class Matrix:
     eval_every: int = 0  # steps between evaluations; 0: a tenth of all
     checkpoint_every: int = 0  # steps between checkpoints; 0: as often as evaluations
     episodes: int = 10  # of an evaluation
+    trust_dynamics: bool = False  # share without checking that the data moves as the main task's does
+    search: Search | None = None  # of the algorithms' fields, on other settings
 
-    def cells(self) -> Iterator[Cell]:
-        """Every cell, ordered as a reader would: by task, kind, column, algorithm."""
+    def cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Cell]:
+        """Every cell, ordered as a reader would: by task, kind, column, algorithm; `searched` are the fields found."""
+        found = searched or {}
         eval_every = self.eval_every or max(1, self.steps // 10)
         for task, kind in itertools.product(self.tasks, self.kinds):
             for column, sources in self._shares(task):
@@ -70,7 +76,7 @@ class Matrix:
                         rewards=self.rewards,
                         algorithm_name=algorithm,
                         preset=self.preset,
-                        fields=self._fields(algorithm) | chosen,
+                        fields=self._fields(algorithm) | dict(found.get(algorithm, {})) | chosen,
                         varied=tuple(chosen),
                         seeds=self.seeds,
                         first_seed=self.first_seed,
@@ -78,6 +84,8 @@ class Matrix:
                         eval_every=eval_every,
                         checkpoint_every=self.checkpoint_every or eval_every,
                         episodes=self.episodes,
+                        trust_dynamics=self.trust_dynamics,
+                        trials=self.search.trials if self.search and searched is not None else None,
                     )
 
     def _shares(self, task: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -132,7 +140,7 @@ def parse(given: Mapping[str, Any], name: str) -> Matrix:
     values["tasks"] = _tasks(values.pop("domains", ()), values.get("tasks", ()))
     for key in ("algorithms", "steps"):
         if key not in values:
-            raise ConfigError(f"the key {key!r} is missing; see docs/benchmark.md")
+            raise ConfigError(f"the key {key!r} is missing; see docs/guides/benchmark.md")
     matrix = Matrix(name=name, **values)
     _check(matrix)
     return matrix
@@ -154,6 +162,10 @@ def _checked(key: str, kind: Any, value: Any) -> Any:
         if value < least:
             raise ConfigError(f"{key} = {value} must be at least {least}")
         return value
+    if kind is bool and isinstance(value, bool):
+        return value
+    if key == "search" and isinstance(value, Mapping):
+        return searching.parse(value)
     if kind is str and isinstance(value, str):
         return value
     if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(word, str) for word in value):
@@ -164,8 +176,9 @@ def _checked(key: str, kind: Any, value: Any) -> Any:
         return value
     if key == "vary" and isinstance(value, Mapping) and all(isinstance(v, list) and v for v in value.values()):
         return value
-    words = {int: "a whole number", str: "a word", tuple[str, ...]: "a list of words"}
-    expected = words.get(kind, "a table of fields" if key == "fields" else "a table of lists of values")
+    words = {int: "a whole number", str: "a word", bool: "true or false", tuple[str, ...]: "a list of words"}
+    tables = {"fields": "a table of fields", "vary": "a table of lists of values", "search": "a table"}
+    expected = words.get(kind) or tables[key]
     raise ConfigError(f"{key} = {value!r} must be {expected}")
 
 
@@ -177,18 +190,21 @@ def _check(matrix: Matrix) -> None:
         ("sources", known),
         ("kinds", KINDS),
         ("columns", COLUMNS),
-        ("algorithms", tuple(algorithms.ALGORITHMS)),
+        ("algorithms", tuple(algorithms.entries())),
     ):
         for name in getattr(matrix, key):
             _member(key.removesuffix("s"), name, allowed)
     _member("source_kind", matrix.source_kind, KINDS)
-    _member("rewards", matrix.rewards, REWARDS)
+    labelling.make(matrix.rewards)
     for name, value in matrix.fields.items():
         if isinstance(value, Mapping):
             _member("algorithm", name, matrix.algorithms)
     for algorithm in matrix.algorithms:
         for chosen in matrix._varied():
             algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | chosen)
+    if matrix.search:
+        _check(matrix.search.settings(matrix))
+        searching.check(matrix.search, matrix)
 
 
 def _member(what: str, name: str, known: Any) -> None:

@@ -4,6 +4,7 @@ A command is a plain function in the module that its name suggests; its docstrin
 is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -57,8 +58,16 @@ def main(args: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `utds … | head`
         sys.stderr.close()
     except KeyboardInterrupt:
-        print("utds: interrupted; what was written stays", file=sys.stderr)
+        print(f"utds: interrupted; what was written stays{_resumption(args)}", file=sys.stderr)
         sys.exit(130)
+
+
+def _resumption(args: list[str]) -> str:
+    """How to go on with a command that was interrupted, if it is one that can."""
+    if args[:1] not in (["train"], ["collect"]) and args[:2] != ["benchmark", "run"]:
+        return ""
+    more = [] if args[0] != "train" or "--resume" in args else ["--resume"]
+    return f"; go on with: {shlex.join(['utds', *args, *more])}"
 
 
 def _fail(message: str) -> int:

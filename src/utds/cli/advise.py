@@ -1,14 +1,14 @@
 """`utds advise`: which datasets to share, before training."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from utds.advise import Advice, Candidate
+    from utds.adviser import Advice, Candidate
 
 LEGEND = (
     "best: mean return of its best tenth under the main task; better: share of it beyond the main data's best tenth; "
@@ -24,7 +24,7 @@ def advise(
     main: Id,
     /,
     from_: Annotated[tuple[str, ...], tyro.conf.arg(name="from", metavar="ID …")],
-    rewards: Literal["known", "learned", "zero"] = "known",
+    rewards: str = "known",
     seed: int = 0,
     trust_dynamics: bool = False,
     out: Path | None = None,
@@ -37,7 +37,7 @@ def advise(
     Args:
         main: dataset of the task to learn, such as walker-flip/medium-replay
         from_: datasets of other tasks of the same robot that might be shared
-        rewards: of the candidates: known (stored or from physics), learned from the main data, or zero
+        rewards: of the candidates, as in `utds train`: known, learned, zero, goal:0=0.5 or file.py:function
         seed: of the random features and of the model of the dynamics
         trust_dynamics: leave out the check of dynamics, which takes most of the time
         out: folder for advice.json and the figure, as SVG and PNG
@@ -47,10 +47,9 @@ def advise(
 
     from rich.console import Console
 
-    from utds import advise as adviser
-    from utds import figures, files
-    from utds.advise import figure
-    from utds.advise.ranking import number
+    from utds import adviser, figures, files
+    from utds.adviser import figure
+    from utds.adviser.advice import RELIABILITY, number
     from utds.data import store
 
     candidates = [store.load(name) for name in from_]
@@ -69,6 +68,7 @@ def advise(
             gains = f"score {number(option.score, '+')}, bound shrinks by {option.shrinkage:.0%}"
             console.print(f"together {' + '.join(option.names)}: {gains}")
     console.print(found.recommendation, style="bold", highlight=False)
+    console.print(RELIABILITY, style="dim", highlight=False)
     if out is not None:
         console.print(f"written to {out}: advice.json, advice.svg, advice.png", highlight=False)
 
@@ -78,7 +78,7 @@ def _table(advice: "Advice") -> "Table":
     from rich import box
     from rich.table import Table
 
-    from utds.advise.ranking import number
+    from utds.adviser.advice import number
 
     title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {number(advice.plan)}"
     shown = Table("share", "best", "better", "covered", "dynamics", "bound", "plan", "score", title=title)

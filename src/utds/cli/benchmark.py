@@ -9,8 +9,8 @@ import tyro
 from utds.errors import ConfigError
 
 if TYPE_CHECKING:
-    from utds.benchmark.engines import Engine
-    from utds.benchmark.work import Job
+    from utds.benchmark.engine import Engine
+    from utds.benchmark.worker import Job
 
 Matrix = Annotated[str, tyro.conf.arg(metavar="MATRIX")]
 
@@ -32,10 +32,10 @@ def plan(
     """
     from rich.console import Console
 
-    from utds.benchmark import board, prepare
-    from utds.benchmark import measure as measured
+    from utds.benchmark import plan as planning
+    from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
-    from utds.benchmark.places import datasets, missing
+    from utds.benchmark.status import duration
 
     console = Console()
     if not matrix:
@@ -43,13 +43,14 @@ def plan(
         return
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
-    console.print(board.plan(matrices))
-    if absent := missing(datasets(cells)):
-        console.print(prepare.complaint(absent), highlight=False, soft_wrap=True)
+    cells += [cell for found in matrices if found.search for cell in found.search.cells(found)]
+    console.print(planning.table(matrices))
+    if absent := planning.missing(datasets(cells)):
+        console.print(planning.complaint(absent), highlight=False, soft_wrap=True)
     if measure:
         workers, threads = _shares(workers)
-        seconds = measured.seconds(cells, threads) / workers
-        console.print(f"about {board.duration(seconds)} here with {workers} workers of {threads} threads")
+        seconds = planning.seconds(cells, threads) / workers
+        console.print(f"about {duration(seconds)} here with {workers} workers of {threads} threads")
 
 
 def run(
@@ -59,8 +60,8 @@ def run(
     workers: int | None = None,
     out: Path | None = None,
     generate: int | None = None,
-    together: int = 1,
     retry: bool = False,
+    search_only: bool = False,
     address: str | None = None,
     cpus: float = 1.0,
     gpus: float = 0.0,
@@ -76,37 +77,39 @@ def run(
         workers: cells at a time; by default one a core, or as many as the cluster has room for; on one GPU give 1
         out: folder of the results; by default runs/<name of the matrix>
         generate: make missing datasets with so many episodes from the policies that ship
-        together: train so many cells of one algorithm in one program, which pays on accelerators
         retry: try cells again that have failed
+        search_only: stop after the matrix's [search], without the cells that are reported
         address: of the Ray cluster, such as auto or ray://host:10001; by default a cluster on this machine
         cpus: of the cluster for each worker
         gpus: of the cluster for each worker
         ship: send the datasets through Ray's object store, for nodes that can't read the folder of datasets
     """
-    from utds.benchmark import prepare
+    from utds import files
+    from utds.benchmark import engine as engines
+    from utds.benchmark import plan as planning
     from utds.benchmark.matrix import load
-    from utds.benchmark.runner import run as execute
 
-    if together < 1:
-        raise ConfigError(f"together={together} must be at least 1")
     found = load(matrix)
-    cells = list(found.cells())
-    if generate is not None:
-        prepare.generate(cells, generate)
-    prepare.require(cells)
     folder = out or Path("runs") / found.name
+    if search_only and found.search is None:
+        raise ConfigError(f"the matrix {found.name} has no [search] table; leave out --search-only")
 
     def start(jobs: Sequence["Job"]) -> "Engine":
         if engine == "ray":
             from utds.benchmark.cluster import Cluster
 
             return Cluster(jobs, folder, address, workers, cpus, gpus, ship)
-        from utds.benchmark.local import Local
-
         count, threads = _shares(workers)
-        return Local(min(count, len(jobs)), threads, folder)
+        return engines.Local(min(count, len(jobs)), threads, folder)
 
-    if execute(found.name, cells, folder, start, together, retry):
+    cells = [] if search_only else list(found.cells())
+    cells += list(found.search.cells(found)) if found.search else []
+    if generate is not None:
+        planning.generate(cells, generate)
+    planning.require(cells)
+    with files.lock(folder / "lock", f"the matrix {folder}"):
+        failed = engines.run_matrix(found, folder, start, retry, search_only)
+    if failed:
         raise SystemExit(1)
 
 
@@ -120,13 +123,15 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> No
         out: folder of the results; by default runs/<name of the matrix>
         once: print the table once
     """
-    from utds.benchmark import prepare, runner
+    from utds.benchmark import plan as planning
+    from utds.benchmark import status as watching
     from utds.benchmark.matrix import load
 
     found = load(matrix)
     cells = list(found.cells())
-    prepare.require(cells)
-    runner.watch(found.name, cells, out or Path("runs") / found.name, once)
+    cells += list(found.search.cells(found)) if found.search else []
+    planning.require(cells)
+    watching.watch(found, out or Path("runs") / found.name, once)
 
 
 def _shares(workers: int | None) -> tuple[int, int]:

@@ -1,11 +1,13 @@
 """`utds collect` and `utds data generate`: making the benchmark's data."""
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from utds.collection.options import Collect
+from utds.errors import ConfigError
 
 Task = Annotated[str, tyro.conf.arg(metavar="TASK")]
 
@@ -32,18 +34,31 @@ def collect(
         ladder: also write the policies from untrained to best to this file
         overwrite: replace stored datasets
     """
+    from utds import domains
     from utds.collection import kinds as made
     from utds.collection.online import Collection
+    from utds.data import store
 
-    wanted = made.checked(kinds)
-    collection = Collection(out or Path("collections") / f"{config.task}-{config.seed}", config)
-    collection.run()
-    policies = collection.ladder()
-    if ladder is not None:
-        policies.save(ladder)
-    for kind in wanted:
-        dataset = made.from_collection(collection, policies, kind, episodes)
-        _store(dataset, config.task, kind, overwrite)
+    domains.task(config.task)
+    wanted = made.checked(kinds, episodes)
+    there = [] if overwrite else [kind for kind in wanted if made.stored(config, kind, episodes)]
+    with contextlib.ExitStack() as held:
+        for kind in wanted:
+            if kind not in there:  # an interrupted start may have stored some
+                held.enter_context(store.claim(f"{config.task}/{kind}", overwrite=overwrite))
+        collection = Collection(out or Path("collections") / f"{config.task}-{config.seed}", config)
+        held.enter_context(collection.lock())
+        if collection.total_steps < config.warmup:
+            raise ConfigError(f"steps={config.steps} end before the warm-up of {config.warmup} does; ask for more")
+        collection.run()
+        policies = collection.ladder()
+        if ladder is not None:
+            policies.save(ladder)
+        for kind in wanted:
+            if kind in there:
+                print(f"{config.task}/{kind}: stored already")
+            else:
+                _store(made.from_collection(collection, policies, kind, episodes), config.task, kind, overwrite)
 
 
 def generate(
@@ -69,11 +84,15 @@ def generate(
     """
     from utds.collection import kinds as made
     from utds.collection import ladder
+    from utds.data import store
 
-    wanted = made.checked(kinds)
+    wanted = made.checked(kinds, episodes)
     found = ladder.load(task, policies)
-    for kind in wanted:
-        _store(made.generate(found, kind, episodes, seed), task, kind, overwrite)
+    with contextlib.ExitStack() as held:
+        for kind in wanted:
+            held.enter_context(store.claim(f"{task}/{kind}", overwrite=overwrite))
+        for kind in wanted:
+            _store(made.generate(found, kind, episodes, seed), task, kind, overwrite)
 
 
 def _store(dataset, task: str, kind: str, overwrite: bool) -> None:

@@ -1,11 +1,14 @@
 """`utds data …` and `utds relabel`: what is stored, what is in it, and whose rewards it carries."""
 
-from pathlib import Path
-from typing import Annotated, Literal
+import contextlib
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from utds.data.importing import Imported
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
@@ -65,60 +68,87 @@ def verify(id: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID …")], /, t
 
 
 def import_(
-    source: Annotated[str, tyro.conf.arg(metavar="SOURCE")],
-    id: Id,
+    source_and_id: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SOURCE ID …")],
     /,
     task: str | None = None,
     kind: str | None = None,
-    format: Literal["auto", "exorl", "npz", "minari"] = "auto",
+    format: str = "auto",
+    actions: str | None = None,
+    columns: tuple[str, ...] = (),
+    task_from: str | None = None,
     relabel: bool = False,
+    download: bool = False,
+    dry_run: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Import an ExORL/UTDS folder of episode files, a file of arrays, or a Minari dataset.
+    """Import data of other makers: D4RL, OGBench, ExORL, LeRobot, RLDS, Minari, tables (.csv, .parquet), array files.
 
     Example: utds data import ./walker/proto/buffer walker-walk/proto --task walker-walk --relabel
 
     Args:
-        source: folder of episode_<index>_<length>.npz files, .npz file of arrays, or id of a Minari dataset
-        id: to store it under, such as walker-walk/proto
-        task: whose rewards the data carries, such as walker-walk
+        source_and_id: file, folder or Minari id, and the id to store it under; several such pairs at once
+        task: whose rewards the data carries, such as walker-walk; by default the first part of the id
         kind: such as replay; by default the last part of the id
-        format: of the source; auto tells a folder, a .npz file and an id apart
-        relabel: recompute the rewards of the task from physics (exorl only)
-        overwrite: replace a dataset of that id
+        format: auto, arrays, d4rl, exorl, lerobot, minari, ogbench, rlds or table
+        actions: bounds of the actions in the robot's unit: LOW:HIGH, one for each as LOW,LOW:HIGH,HIGH, or auto
+        columns: of a table, such as observations='q*,dq*' actions='u*' episode=ep reward=r
+        task_from: column of a table that names the task: a dataset for each
+        relabel: recompute the rewards of the task from physics
+        download: fetch a Minari dataset that isn't stored yet
+        dry_run: only report what would be done
+        overwrite: replace datasets of these ids
     """
-    from utds.data import importers
+    from rich.console import Console
 
-    if format == "auto":
-        path = Path(source)
-        format = "exorl" if path.is_dir() else "npz" if path.suffix == ".npz" else "minari"
-    named = {"kind": kind or id.rsplit("/", 1)[-1]} | ({"task": task} if task else {})
-    if relabel and format != "exorl":
-        raise ConfigError("--relabel is for exorl folders, which carry physics; use: utds relabel")
-    if format == "exorl":
-        if task is None:
-            raise ConfigError(f"say whose rewards {source} carries, such as --task walker-walk")
-        dataset = importers.from_exorl(source, relabel=relabel, **named)
-    else:
-        dataset = (importers.from_npz if format == "npz" else importers.from_minari)(source, **named)
-    stored = dataset.save(id, overwrite=overwrite)
-    print(f"{stored.name}: {stored.episodes} episodes, {stored.size} transitions, digest {stored.digest[:12]}")
+    from utds.data import actions as units
+    from utds.data import importing, summary
+
+    if not source_and_id or len(source_and_id) % 2:
+        raise ConfigError("give pairs of a source and the id to store it under, such as ./logs.csv robot-walk/logs")
+    options = importing.Options(
+        format=format,
+        columns=_columns(columns),
+        task_from=task_from,
+        actions=None if actions is None else units.parse(actions),
+        download=download,
+    )
+    pairs = list(zip(source_and_id[::2], source_and_id[1::2], strict=True))
+    made = importing.prepare(pairs, options, task, kind)
+    if relabel:
+        made = [_recomputed(each) for each in made]
+    console = Console()
+    console.print(summary.imports(made))
+    for each in made:
+        for note in each.notes:
+            console.print(f"{each.id}: {note}", highlight=False, style="dim")
+    if dry_run:
+        print("a dry run: nothing was stored")
+        return
+    for stored in importing.save(made, overwrite):
+        print(f"{stored.name}: {stored.episodes} episodes, {stored.size} transitions, digest {stored.digest[:12]}")
 
 
-def export(id: Id, target: Annotated[Path, tyro.conf.arg(metavar="TARGET")], /) -> None:
-    """Export a dataset as an ExORL folder of episodes, or as one file of arrays if the target ends in .npz.
+def export(
+    id: Id,
+    target: Annotated[str, tyro.conf.arg(metavar="TARGET")],
+    /,
+    format: str = "auto",
+) -> None:
+    """Export a dataset for other tools, its actions in the robot's unit.
 
-    Example: utds data export walker-walk/medium ./walker-walk-medium
+    Example: utds data export walker-walk/medium ./walker-walk-medium.hdf5
 
     Args:
         id: the dataset
-        target: folder, or file ending in .npz, to be made
+        target: a folder to be made (exorl), or a file ending in .npz (arrays), .hdf5 (d4rl) or .parquet (table);
+            with --format minari the id of a dataset in Minari's store, such as robot/walk-v0
+        format: auto, exorl, arrays, d4rl, table or minari
     """
-    from utds.data import exporters, store
+    from utds.data import importing, store
 
     dataset = store.load(id)
-    written = (exporters.to_npz if target.suffix == ".npz" else exporters.to_exorl)(dataset, target)
-    print(f"{dataset.name}: {dataset.episodes} episodes written to {written}")
+    importing.export(dataset, target, format)
+    print(f"{dataset.name}: {dataset.episodes} episodes written to {target}")
 
 
 def relabel(
@@ -138,20 +168,62 @@ def relabel(
     Args:
         id: the dataset to relabel
         task: whose rewards it shall get, such as walker-walk
-        rewards: known, learned, zero, or a function of your own as file.py:name
+        rewards: known, learned (learned:penalty=2 subtracts twice its doubt), zero, the distance from a goal as
+            goal:0=0.5,1=0 (observation features), or a function of your own as file.py:name, which is run
         main: dataset of the task that a learned reward is regressed on
         penalty: standard deviations to subtract from a learned reward
         save: store the relabelled dataset under this id
         overwrite: replace a dataset of that id
     """
+    import time
+
     from rich.console import Console
 
-    from utds.data import relabel_report, summary
+    from utds.data import labelling, store, summary
 
-    console = Console()
-    relabelled, notes = relabel_report.report(id, task, rewards, main, penalty)
-    console.print(summary.picture(relabelled.returns, f"returns of {id} as {task}"))
-    for note in notes:
-        console.print(note)
-    if save:
-        print(f"stored as {relabelled.save(save, overwrite=overwrite).name}")
+    if penalty and rewards != "learned":
+        raise ConfigError("--penalty is for learned rewards; add: --rewards learned")
+    console, chosen = Console(), labelling.make(f"learned:penalty={penalty}" if penalty else rewards)
+    dataset, source = store.load(id), store.load(main) if main else None
+    if source is not None and not chosen.uses_main:
+        raise ConfigError("--main is for learned rewards; add: --rewards learned")
+    if source is None and chosen.uses_main:
+        raise ConfigError(f"a learned reward needs data of {task} to learn from; add: --main {task}/medium-replay")
+    if source is not None and source.metadata.task != task:
+        raise ConfigError(f"{main} carries rewards of {source.metadata.task}; learn {task} from data of {task}")
+    with store.claim(save, overwrite=overwrite) if save else contextlib.nullcontext():
+        begin = time.perf_counter()
+        relabelled = labelling.relabel(dataset, task, chosen, main=source)
+        seconds = time.perf_counter() - begin
+        truth = labelling.Known().label(dataset, task) if labelling.is_known(dataset, task) else None
+        console.print(summary.picture(relabelled.returns, f"returns of {id} as {task}"))
+        console.print(f"{dataset.size} transitions labelled in {seconds:.2f} s")
+        for note in chosen.notes(dataset, source, truth):
+            console.print(note)
+        if save:
+            print(f"stored as {relabelled.save(save, overwrite=overwrite).name}")
+
+
+def _columns(given: tuple[str, ...]) -> dict[str, str] | None:
+    found = {}
+    for pair in given:
+        role, equals, patterns = pair.partition("=")
+        if not equals or not patterns:
+            raise ConfigError(f"--columns takes role=columns pairs such as actions='u*', got {pair!r}")
+        found[role] = patterns.strip("'\"")
+    return found or None
+
+
+def _recomputed(made: "Imported") -> "Imported":
+    """The same with the rewards that its physics gives."""
+    from dataclasses import replace
+
+    from utds.data import labelling
+
+    dataset, task = made.dataset, made.dataset.metadata.task
+    if "physics" not in dataset or dataset.metadata.domain is None:
+        raise DataError(
+            f"{made.source} can't be relabelled: it holds no physics, or {task} is no task of a known domain"
+        )
+    names, table = labelling.from_physics(dataset)
+    return replace(made, dataset=dataset.with_rewards(task, table[:, names.index(task)]))

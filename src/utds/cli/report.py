@@ -27,7 +27,7 @@ def report(
         markdown: also write the tables to this file
     """
     from utds import report as room
-    from utds.report import findings, words
+    from utds.report import findings, text
 
     found = room.study(runs)
     for line in found.warnings:
@@ -38,5 +38,5 @@ def report(
         print(f"utds: missing: {len(found.missing) - SHOWN} more, all named on the page", file=sys.stderr)
     room.write(found, out, csv, markdown)
     lead = next(filter(None, (findings.gain(found, a) for a in found.sharing)), None)
-    print(f"{words.title(lead)}. {words.sentence(found, lead)}")
+    print(f"{text.title(found, lead)}. {text.sentence(found, lead)}")
     print("wrote " + ", ".join(str(path) for path in (out, csv, markdown) if path))

@@ -6,6 +6,8 @@ from pathlib import Path
 def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
     """Show the linear-MDP theory numerically and write one page of figures with what each shows.
 
+    Prints a line for every requirement and ends with exit code 1 if one of them does not hold.
+
     Example: utds theory --out out/theory
 
     Args:
@@ -13,6 +15,8 @@ def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
         seed: seed of every random problem and dataset
         size: multiplies the number of datasets and problems; 1 takes under a minute
     """
+    import sys
+
     from utds import progress
     from utds.linear import page
 
@@ -21,6 +25,7 @@ def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
     required = [fact for report in reports for fact in report.facts if fact.holds is not None]
     for fact in required:
         print(f"{'✓' if fact.holds else '✗'} {fact.what}: {fact.value} (required {fact.required})")
-    print(
-        f"{sum(bool(fact.holds) for fact in required)} of {len(required)} requirements hold; see {out / 'index.html'}"
-    )
+    held = sum(bool(fact.holds) for fact in required)
+    print(f"{held} of {len(required)} requirements hold; see {out / 'index.html'}")
+    if held < len(required):
+        sys.exit(1)

@@ -1,15 +1,14 @@
 """`utds train`, `utds evaluate`, `utds export`: from stored datasets to a policy, its return and a file."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import tyro
 
-from utds.errors import ConfigError, DataError
+from utds.errors import ConfigError
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
-STEPS = {"paper": 1_000_000, "released": 1_000_000, "cpu": 15_000}  # gradient steps that go with a preset
 
 
 def train(
@@ -17,8 +16,9 @@ def train(
     /,
     share: tuple[str, ...] = (),
     algo: str = "utds",
-    preset: str = "cpu",
-    rewards: Literal["known", "learned", "zero"] = "known",
+    preset: str = "fast",
+    rewards: str = "known",
+    weights: str = "uniform",
     set: tuple[str, ...] = (),
     steps: int | None = None,
     seeds: int = 1,
@@ -38,11 +38,16 @@ def train(
     Args:
         main: dataset of the task to learn, such as walker-walk/medium
         share: datasets of other tasks of the same robot
-        algo: utds, pbrl, cql, cds, cds-zero, uds, bc, td3bc or td3
-        preset: paper (the published values), released (the authors' code's) or cpu (good in minutes on two cores)
-        rewards: of the shared data: known (stored or from physics), learned from the main data, or zero
-        set: fields of the algorithm to change, such as batch=512 beta_ood=1.5
-        steps: gradient steps a seed; by default 15,000 with cpu and a million otherwise
+        algo: utds, pbrl, cql, cds, td3bc, iql and others: see docs/algorithms; or one of your own
+        preset: fast (one setting for every robot, minutes on two cores), paper (the published values) or released
+            (the authors' code's)
+        rewards: of the shared data: known (stored or from physics), learned from the main data (learned:penalty=2
+            subtracts twice its doubt), zero, the distance from a goal as goal:0=0.5,1=0 (observation features), or
+            a function of your own as file.py:name, which is run
+        weights: how often transitions are drawn: uniform, returns (good episodes more often; returns:temperature=0.1
+            even more), or dynamics (data that seems to follow other dynamics less often, in place of refusing it)
+        set: fields of the algorithm to change, such as batch_size=512 beta_ood=1.5
+        steps: gradient steps per seed; by default 5,000 to 10,000 with fast, by the size of the data, else a million
         seeds: how many to train
         first_seed: number of the first of them
         out: run directory; by default runs/<task>-<algorithm>
@@ -51,22 +56,22 @@ def train(
         episodes: of an evaluation
         checkpoint_every: steps between checkpoints; by default as often as evaluations
         tensorboard: also write the metrics for TensorBoard
-        trust_dynamics: share data even if it seems to be recorded with other dynamics than the main data
+        trust_dynamics: share data even if it seems to be recorded with different dynamics than the main data
     """
-    from utds import algorithms, experiment
-    from utds import tensorboard as board
+    from utds import algorithms, training
+    from utds.adviser.weights import DynamicsWeights
     from utds.data import lake, store
+    from utds.data.weights import named
+    from utds.training import tensorboard as board
 
     if tensorboard:
         board.check()
-    steps = steps or STEPS.get(preset, 1_000_000)
-    eval_every = eval_every or max(1, steps // 10)
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
     own, others = store.load(main), [store.load(name) for name in share]
-    pool = lake.share(own, *others, rewards=rewards)
-    if others and not trust_dynamics:
-        _check_dynamics(own, others)
-    run = experiment.train(
+    doubting = weights.partition(":")[0] == "dynamics"
+    weighing = named(weights, {"dynamics": DynamicsWeights}) if doubting else weights
+    pool = lake.share(own, *others, rewards=rewards, weights=weighing)
+    run = training.train(
         pool,
         algorithm,
         episodes=episodes,
@@ -75,8 +80,8 @@ def train(
         out=out,
         resume=resume,
         eval_every=eval_every,
-        log_every=min(1_000, eval_every),
-        checkpoint_every=checkpoint_every or eval_every,
+        checkpoint_every=checkpoint_every,
+        trust_dynamics=trust_dynamics or doubting,
     )
     if tensorboard:
         print(f"TensorBoard: tensorboard --logdir {board.write(run)}")
@@ -106,9 +111,9 @@ def evaluate(
     """
     import functools
 
-    from utds import evaluation, runs
+    from utds import evaluation, training
 
-    found = runs.Run(run)
+    found = training.Run(run)
     if offline:
         if env is not None or video is not None:
             raise ConfigError("--offline needs no environment: leave out --env and --video")
@@ -117,17 +122,17 @@ def evaluate(
     if video is not None:
         if env is not None:
             raise ConfigError("--video films the task's own simulator: leave out --env")
-        act = functools.partial(runs.act, found.algorithm, found.policy())
+        act = functools.partial(training.act, found.algorithm, found.policy())
         print(f"{video}: one episode, return {evaluation.video(act, found.config['task'], video, seed):.1f}")
 
 
 def _evaluate_offline(run: Any) -> None:
-    from utds import fitted
+    from utds.evaluation import fqe
 
     pool = run.pool()
-    for seed, estimate in fitted.evaluate_run(run, pool):
+    for seed, estimate in fqe.evaluate_run(run, pool):
         print(f"seed {seed}, {estimate}")
-    recorded = fitted.behaviour(pool, estimate.discount)
+    recorded = fqe.behaviour(pool, estimate.discount)
     print(f"its own data's episodes are worth {recorded:.2f} from their start states, as recorded")
     print("An estimate from data alone: it ranks policies on the same data; it doesn't tell their returns.")
 
@@ -149,21 +154,9 @@ def export(
         seed: whose policy; by default the first seed's
         ensemble: also export the critics: a second output gives the uncertainty of each action
     """
-    from utds import runs
+    from utds import training
 
-    print(f"wrote {runs.Run(run).export(target, seed, ensemble)}")
-
-
-def _check_dynamics(main: Any, others: list[Any]) -> None:
-    """Data of a robot that moves otherwise teaches falsehoods: refuse it."""
-    from utds.advise import dynamics
-
-    for found in dynamics.checks(main, others):
-        if found.verdict == "different":
-            raise DataError(
-                f"{found.sentence(main.name)}; it seems to be recorded with other dynamics: leave it out, "
-                f"or share it all the same with --trust-dynamics"
-            )
+    print(f"wrote {training.Run(run).export(target, seed, ensemble)}")
 
 
 def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
@@ -174,7 +167,7 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
     for pair in given:
         name, equals, value = pair.partition("=")
         if not equals or not name:
-            raise ConfigError(f"--set takes name=value pairs such as batch=512, got {pair!r}")
+            raise ConfigError(f"--set takes name=value pairs such as batch_size=512, got {pair!r}")
         try:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
@@ -190,7 +183,9 @@ def _print_result(run: Any) -> None:
     for row in run.evaluations:
         if row["step"] == run.config["steps"]:
             score = f"{row['score']:.1f}" if "score" in row else "–"
-            table.add_row(str(row["seed"]), f"{row['return']:.1f}", f"{row['standard_error']:.1f}", score)
+            table.add_row(
+                str(row["seed"]), f"{row['return']:.1f}", f"{row['standard_error']:.1f}".replace("nan", "–"), score
+            )
     if table.row_count:
         Console().print(table)
     else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import tyro
 
@@ -11,8 +11,18 @@ from utds.errors import ConfigError
 Place = Annotated[Path, tyro.conf.arg(metavar="RUN|toy")]
 
 
-def uncertainty(run: Place, /, out: Path, against: Path | None = None, seed: int = 0, json: bool = False) -> None:
+def uncertainty(
+    run: Place,
+    /,
+    out: Path,
+    against: Path | None = None,
+    seed: int = 0,
+    networks: bool = False,
+    json: bool = False,
+) -> None:
     """Draw a run's uncertainty Γ over its data and over training, alone or against another run; or a toy.
+
+    The toy ends with exit code 1 if it does not show what it must.
 
     Example: utds uncertainty runs/walker-walk-utds --against runs/walker-walk-pbrl --out out/uncertainty
 
@@ -21,46 +31,51 @@ def uncertainty(run: Place, /, out: Path, against: Path | None = None, seed: int
         out: folder for the figures, each as SVG and PNG
         against: a run on the same task and main data to compare with, such as one without sharing
         seed: of the toy
+        networks: the toy with an ensemble of small networks, as in the paper, in place of linear regressions
         json: print the numbers as JSON
     """
     import sys
 
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; --out names the folder to write the figures to")
+    holds = True
     if str(run) == "toy":
         if against is not None:
             raise ConfigError("the toy has no run to compare against: leave out --against")
-        figures = _toy(out, seed, json)
+        holds, figures = _toy(out, seed, "networks" if networks else "linear", json)
+    elif networks:
+        raise ConfigError("--networks is an option of the toy; a run's critics are networks anyway: leave it out")
     else:
         figures = _run(run, against, out, json)
     for path in figures:
         print(f"figure: {path}", file=sys.stderr if json else sys.stdout)
+    if not holds:
+        sys.exit(1)
 
 
-def _toy(out: Path, seed: int, json: bool) -> Sequence[Path]:
+def _toy(out: Path, seed: int, kind: Literal["linear", "networks"], json: bool) -> tuple[bool, Sequence[Path]]:
+    """Whether it shows what it must, and the figures."""
     from utds.uncertainty import toy
 
-    found = toy.run(seed)
+    found = toy.run(seed, kind)
+    holds = all(found.requirements.values())
     if json:
-        _print_json({"fall": found.fall, "rise": found.rise, "seed": seed})
+        numbers = {"fall": found.fall, "rise": found.rise, "left": found.left}
+        _print_json({"kind": kind, "seed": seed, **numbers, "holds": holds})
     else:
-        mark = {True: "✓", False: "✗"}
-        print(
-            f"{mark[found.fall >= 5]} Γ at the shared clusters' centres falls {found.fall:.1f}× or more (required 5×)"
-        )
-        print(
-            f"{mark[found.rise <= 0.2]} Γ near the main cluster rises {100 * found.rise:.1f} % at most (required 20 %)"
-        )
-    return toy.draw(found, out)
+        for what, held in found.requirements.items():
+            print(f"{'✓' if held else '✗'} {what}")
+    return holds, toy.draw(found, out)
 
 
 def _run(run: Path, against: Path | None, out: Path, json: bool) -> Sequence[Path]:
-    from utds.runs import Run
+    from utds.training.run import Run
     from utds.uncertainty import measure, pictures
+    from utds.uncertainty.measure import DEFINITIONS
 
     found = measure.compare(Run(run), None if against is None else Run(against))
     if json:
-        _print_json({"task": found.task, "shrinkage": found.shrinkage, "means": found.rows()})
+        _print_json({"task": found.task, "changes": found.changes, "means": found.rows(), "definitions": DEFINITIONS})
     else:
         _print_table(found)
     return list(pictures.draw(found, out))
@@ -70,13 +85,22 @@ def _print_table(found) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("run", "state-actions", "mean Γ", "mean Q", title=f"{found.task}: uncertainty")
+    from utds.uncertainty.measure import DEFINITIONS, MEASURES
+
+    table = Table("run", "state-actions", "common Γ", "Γ/σ_Q", "Γ", "Q", title=f"{found.task}: uncertainty, means")
     for row in found.rows():
-        table.add_row(row["run"], row["part"], f"{row['gamma']:.3g}", f"{row['q']:.3g}")
-    Console().print(table)
-    if found.shrinkage is not None:
-        before, after = (judgement.label for judgement in found.judgements)
-        print(f"on shared data Γ is {found.shrinkage:.2f} times smaller {after} than {before}")
+        values = (row[name] for name in ("common", "relative", "gamma", "q"))
+        table.add_row(row["run"], row["part"], *(f"{value:.3g}" for value in values))
+    for number in table.columns[2:]:
+        number.justify, number.no_wrap = "right", True
+    console = Console()
+    console.print(table)
+    for measure in MEASURES:
+        if sentence := found.sentence(measure):
+            console.print(sentence, highlight=False)
+    for column, measure in (("common Γ", "common"), ("Γ/σ_Q", "relative")):
+        console.print(f"{column}: {DEFINITIONS[measure]}", style="dim", highlight=False)
+    console.print("Γ, Q: the critics' own, in the unit of values: not comparable between runs", style="dim")
 
 
 def _print_json(value: object) -> None:

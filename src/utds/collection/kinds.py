@@ -12,14 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from utds import domains, rollout
+from utds import domains
 from utds.collection.ladder import Ladder
 from utds.collection.online import Collection
+from utds.collection.options import Collect
+from utds.data import ids, store
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
 from utds.domains.base import Domain
-from utds.errors import ConfigError
-from utds.rollout import Act, Episodes
+from utds.errors import ConfigError, DataError
+from utds.evaluation import rollout
+from utds.evaluation.rollout import Act, Episodes
 
 KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert")
 NOISE = 0.1  # standard deviation on the actions of medium and expert rollouts: without any, data has no breadth
@@ -31,23 +34,23 @@ def generate(ladder: Ladder, kind: str, episodes: int, seed: int, origin: str | 
     The replay kinds walk up the ladder with the noise of collection; a rung gets as many episodes as the run had until
     the next one, so the mixture of qualities is the run's. What they lack is everything between two rungs.
     """
-    if episodes < 2:
-        raise ConfigError(f"episodes={episodes} must be at least 2: medium-expert needs one of each")
-    checked([kind])
+    checked([kind], episodes)
     domain, _ = domains.task(ladder.task)
     parts = _plan(ladder, kind, episodes)
     offset = KINDS.index(kind) * 1000
     blocks = (
-        rollout.record(domain, _noisy(act, domain, noise, [seed, offset + i]), count, _seed(seed, offset + i), spread)
-        for i, (act, count, noise, spread) in enumerate(parts)
+        rollout.record(domain, _noisy(act, domain, noise, [seed, offset + i]), count, _seed(seed, offset + i), explore)
+        for i, (act, count, noise, explore) in enumerate(parts)
         if count
     )
     origin = origin or f"rolled out from the policies of: {ladder.command}"
     return to_dataset(ladder.task, kind, blocks, seed, origin)
 
 
-def checked(kinds: Sequence[str]) -> Sequence[str]:
+def checked(kinds: Sequence[str], episodes: int = 2) -> Sequence[str]:
     """The kinds asked for, all of them if none; an unknown one is an error before anything is computed."""
+    if episodes < 2:
+        raise ConfigError(f"episodes={episodes} must be at least 2: medium-expert needs one of each")
     for kind in kinds:
         if kind not in KINDS:
             raise ConfigError(f"there is no kind of data called {kind!r}; there are {', '.join(KINDS)}")
@@ -56,11 +59,25 @@ def checked(kinds: Sequence[str]) -> Sequence[str]:
 
 def from_collection(collection: Collection, ladder: Ladder, kind: str, episodes: int) -> Dataset:
     """One kind of data of a finished collection: its rounds as they were recorded, or rollouts of its ladder."""
-    seed, origin = collection.config.seed, f"collected by: {collection.config.command}"
+    seed, origin = collection.config.seed, _origin(collection.config, episodes)
     if kind not in ("replay", "medium-replay"):
         return generate(ladder, kind, episodes, seed, origin)
     steps = ladder.total_steps if kind == "replay" else ladder.steps[ladder.medium]
     return to_dataset(ladder.task, kind, _spaced(collection, steps, episodes), seed, origin)
+
+
+def stored(config: Collect, kind: str, episodes: int) -> bool:
+    """Whether a kind of data of this very collection is stored already."""
+    try:
+        found = store.load(ids.full(f"{config.task}/{kind}"))
+    except DataError:
+        return False
+    return found.metadata.description == _origin(config, episodes)
+
+
+def _origin(config: Collect, episodes: int) -> str:
+    """What the data of a collection say of themselves: the command that makes them again."""
+    return f"collected by: {config.command} --episodes {episodes}"
 
 
 def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episodes]:
@@ -75,7 +92,7 @@ def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episo
 
 
 def _plan(ladder: Ladder, kind: str, episodes: int) -> list[tuple[Act | None, int, float, bool]]:
-    """(policy or None for random, episodes, noise, spread start states) of each part."""
+    """(policy or None for random, episodes, noise, whether to start as in exploration) of each part."""
     medium, best = ladder.medium, len(ladder) - 1
     if kind == "random":
         return [(None, episodes, 0.0, False)]

@@ -16,11 +16,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from utds import domains, rollout, trees
-from utds.algorithms.base import Normal
-from utds.algorithms.networks import MLP, Layer, deterministic
+from utds import domains, serialization
 from utds.errors import DataError
-from utds.rollout import Act
+from utds.evaluation import rollout
+from utds.evaluation.rollout import Act
+from utds.networks import MLP, Layer, deterministic
+from utds.normalizer import Normalizer
 
 FOLDER = Path(__file__).parent / "policies"  # those that ship with the package
 RUNGS = 9
@@ -34,7 +35,7 @@ class Ladder:
     """Policies of one task in the order in which the run had them; the last is the best."""
 
     task: str
-    policies: Any  # {"normal": Normal, "actor": MLP}, every array [rungs, …]
+    policies: Any  # {"normalizer": Normalizer, "actor": MLP}, every array [rungs, …]
     returns: tuple[float, ...]  # mean over `EPISODES` episodes, without noise
     errors: tuple[float, ...]  # standard errors of those
     steps: tuple[int, ...]  # environment steps of the run at each rung
@@ -57,7 +58,7 @@ class Ladder:
 
     def save(self, path: Path) -> None:
         meta = {name: getattr(self, name) for name in _META}
-        trees.save(path, self.policies, {"kind": "ladder", **meta})
+        serialization.save(path, self.policies, {"kind": "ladder", **meta})
 
 
 _META = ("task", "returns", "errors", "steps", "total_steps", "noise", "seed", "command")
@@ -79,7 +80,7 @@ def load(task: str, path: Path | None = None) -> Ladder:
     path = path or FOLDER / f"{task}.safetensors"
     if not path.exists():
         raise DataError(f"no policies for {task} ship with this version; make your own with: utds collect {task}")
-    arrays, meta = trees.read(path)
+    arrays, meta = serialization.read(path)
     if meta.get("kind") != "ladder" or meta.get("task") != task:
         raise DataError(f"{path} is no ladder of policies for {task}")
     fields: dict[str, Any] = {name: tuple(meta[name]) if isinstance(meta[name], list) else meta[name] for name in _META}
@@ -112,13 +113,13 @@ def build(task: str, policies: list[Path], **meta: Any) -> Ladder:
     measured = [_returns(task, functools.partial(_act, rung), EPISODES, SEED) for rung in _rungs(stacked)]
     returns = tuple(round(float(np.mean(m)), 2) for m in measured)
     errors = tuple(round(float(np.std(m, ddof=1) / EPISODES**0.5), 2) for m in measured)
-    steps = tuple(trees.read(path)[1]["steps"] for path in policies)
+    steps = tuple(serialization.read(path)[1]["steps"] for path in policies)
     return Ladder(task, stacked, returns, errors, steps, **meta)
 
 
 def _stacked(policies: list[Path]) -> dict[str, Any]:
     """Policy files as one tree of half-precision arrays [rungs, …]."""
-    found = [trees.read(path)[0] for path in policies]
+    found = [serialization.read(path)[0] for path in policies]
     return _policies({name: np.stack([arrays[name].astype(np.float16) for arrays in found]) for name in found[0]})
 
 
@@ -139,12 +140,12 @@ def _policies(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     count = 1 + max(int(name.split(".")[1]) for name in arrays if name.startswith("actor."))
     parts = ("weight", "bias", "gain", "offset")
     actor: MLP = tuple(Layer(*(arrays.get(f"actor.{i}.{part}") for part in parts)) for i in range(count))  # type: ignore[arg-type]
-    return {"normal": Normal(arrays["normal.mean"], arrays["normal.std"]), "actor": actor}  # type: ignore[arg-type]
+    return {"normalizer": Normalizer(arrays["normalizer.mean"], arrays["normalizer.std"]), "actor": actor}
 
 
 @jax.jit
 def _act_jit(policy: dict[str, Any], observations: jax.Array) -> jax.Array:
-    return deterministic(policy["actor"], policy["normal"](observations))
+    return deterministic(policy["actor"], policy["normalizer"](observations))
 
 
 def _act(policy: dict[str, Any], observations: np.ndarray) -> np.ndarray:

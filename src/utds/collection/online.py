@@ -1,26 +1,31 @@
 """Online TD3 that records everything it sees.
 
 Copies of the domain run in lockstep; after each lockstep the learner takes its share of gradient steps. A *round* is
-one episode of every copy. At its end the round goes to disk, then the learner: whatever a kill interrupts, the next
-start loads all rounds, learns what is missing and goes on.
+one episode of every copy. At its end the round goes to disk, then the learner, then its evaluation if one is due.
+Whatever a kill interrupts, the next start finds what comes next: a round that the saved learner hasn't learnt from is
+learnt again from its record, with the same batches; an evaluation that is missing is made. The random numbers of a
+round are a function of the seed and its index. So a collection ends the same to the last bit, killed or not.
 
     <folder>/config.json     what was asked for
              rounds/00007.npz    observations, actions, rewards of all tasks, physics of one round
              learner.safetensors the TD3 state after the last round
              policies/00007.safetensors  the policy after a round in which it was evaluated
              evaluations.csv     env steps, mean return, standard error
+             lock                held while a process is at work here
 """
 
-import csv
+import contextlib
 import functools
 import zipfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 
-from utds import domains, files, progress, rollout, trees
+from utds import domains, files, progress, serialization
 from utds.algorithms.base import COMPILER, Spec
 from utds.algorithms.td3 import TD3, State
 from utds.collection import ladder
@@ -30,8 +35,9 @@ from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
+from utds.evaluation import rollout
+from utds.evaluation.rollout import Episodes
 from utds.progress import Advance
-from utds.rollout import Episodes
 
 
 class Collection:
@@ -41,42 +47,74 @@ class Collection:
         self.folder, self.config = folder, config
         self.domain, task = domains.task(config.task)
         self._task = self.domain.tasks.index(task)
+        if config.n_step > self.domain.steps:
+            raise ConfigError(f"n_step={config.n_step} is more than the {self.domain.steps} steps of an episode")
         self._round_steps = config.copies * self.domain.steps
         self._rounds = -(-config.steps // self._round_steps)
         self._algo = learner(config)
         self._shared = self._shared_rounds()
         self._replay = Replay(self.domain, self._task, config, len(self._shared) + self._rounds)
-        self._claim_folder()
+        with self.lock():
+            self._claim_folder()
+
+    def lock(self) -> contextlib.AbstractContextManager[None]:
+        """Be the only process at work in the folder."""
+        return files.lock(self.folder / "lock", f"the collection {self.folder}")
+
+    @property
+    def total_steps(self) -> int:
+        """Environment steps of all rounds: what was asked for, rounded up."""
+        return self._rounds * self._round_steps
 
     def run(self) -> None:
         """Collect until the asked number of environment steps is recorded and learnt from."""
-        done = self._load_rounds()
-        state = self._load_learner(done) if done else None
         with (
+            self.lock(),
             Simulator(self.domain, self.config.copies) as simulator,
-            progress.bar(f"collecting {self.config.task}", total=self._rounds * self._round_steps) as advance,
+            progress.bar(f"collecting {self.config.task}", total=self.total_steps) as advance,
         ):
-            advance(done * self._round_steps)
+            state, done = self._resume(advance)
             for index in range(done, self._rounds):
-                episodes, state = self._round(simulator, state, index, advance)
-                self._finish_round(index, episodes, state)
-                note = self._evaluate(index, state)
-                advance(0, note=note)
+                episodes, state = self._round(index, state, advance, simulator)
+                with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
+                    np.savez(file, **episodes._asdict())
+                self._save_learner(index, state)
+                self._evaluate(index, state, advance)
+
+    def _resume(self, advance: Advance) -> tuple[State | None, int]:
+        """The learner after the last recorded round, made up for what a kill cut off, and how many rounds there are."""
+        for path in self._shared:
+            self._replay.add_round(self._read(path))
+        recorded = 0
+        while self._round_path(recorded).exists():
+            recorded += 1
+        done = min(recorded, self._rounds)
+        state, learnt = self._load_learner(recorded)
+        for index in range(done):
+            if index < learnt:
+                self._replay.add_round(self.load_round(index))
+                advance(self._round_steps)
+            else:
+                _, state = self._round(index, state, advance)
+                self._save_learner(index, state)
+            if index >= learnt - 1:
+                self._evaluate(index, state, advance)
+        return state, done
 
     def _round(
-        self, simulator: Simulator, state: State | None, index: int, advance: Advance
+        self, index: int, state: State | None, advance: Advance, simulator: Simulator | None = None
     ) -> tuple[Episodes, State | None]:
-        """One episode of every copy, with gradient steps after each lockstep once there is a learner."""
+        """One episode of every copy, with gradient steps after each lockstep once there is a learner.
+
+        Without a simulator, the recorded round is learnt from once more: the same numbers are drawn.
+        """
         config, random = self.config, np.random.default_rng([self.config.seed, index])
-        episodes = Episodes.empty(self.domain, config.copies)
         updates = round(config.copies * config.update_ratio)
-        episodes.observations[:, 0] = simulator.reset(_seed(config.seed, index), spread=True)
-        episodes.physics[:, 0] = simulator.physics()
+        episodes = self.load_round(index) if simulator is None else self._start(index, simulator)
         for t in range(self.domain.steps):
-            actions = self._explore(state, episodes.observations[:, t], random)
-            observations, rewards = simulator.step(actions)
-            episodes.actions[:, t], episodes.rewards[:, t] = actions, rewards
-            episodes.observations[:, t + 1], episodes.physics[:, t + 1] = observations, simulator.physics()
+            noise = self._noise(state, random)
+            if simulator is not None:
+                self._step(simulator, episodes, t, state, noise)
             self._replay.add_step(t, episodes)
             if state is not None:
                 state = self._learn(state, self._replay.sample(random, updates), index * self.domain.steps + t)
@@ -86,12 +124,25 @@ class Collection:
             state = self._fresh_learner() if (index + 1) * self._round_steps >= config.warmup else None
         return episodes, state
 
-    def _explore(self, state: State | None, observations: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    def _start(self, index: int, simulator: Simulator) -> Episodes:
+        episodes = Episodes.empty(self.domain, self.config.copies)
+        episodes.observations[:, 0] = simulator.reset(_seed(self.config.seed, index), exploration_start=True)
+        episodes.physics[:, 0] = simulator.physics()
+        return episodes
+
+    def _noise(self, state: State | None, random: np.random.Generator) -> np.ndarray:
+        """What is added to the learner's actions, or what is done while there is none: [copies, A]."""
         shape = (self.config.copies, self.domain.action_size)
-        if state is None:
-            return random.uniform(-1, 1, shape).astype(np.float32)
-        actions = np.asarray(_act(self._algo, state, observations))
-        return np.clip(actions + self.config.noise * random.standard_normal(shape), -1, 1).astype(np.float32)
+        return random.uniform(-1, 1, shape) if state is None else self.config.noise * random.standard_normal(shape)
+
+    def _step(self, simulator: Simulator, episodes: Episodes, t: int, state: State | None, noise: np.ndarray) -> None:
+        """Step t of a round, recorded in `episodes`."""
+        if state is not None:
+            noise = np.clip(np.asarray(_act(self._algo, state, episodes.observations[:, t])) + noise, -1, 1)
+        actions = noise.astype(np.float32)
+        observations, rewards = simulator.step(actions)
+        episodes.actions[:, t], episodes.rewards[:, t] = actions, rewards
+        episodes.observations[:, t + 1], episodes.physics[:, t + 1] = observations, simulator.physics()
 
     def _learn(self, state: State, batches: Batch, step: int) -> State:
         return _learn(self._algo, state, batches, self.config.seed, step)
@@ -99,21 +150,20 @@ class Collection:
     def _fresh_learner(self) -> State:
         mean, std = self._replay.statistics()
         spec = Spec(self.domain.observation_size, self.domain.action_size, mean=mean, std=np.maximum(std, 1e-3))
-        return jax.jit(lambda seed: self._algo.init(jax.random.key(seed), spec))(self.config.seed)
+        return _init(self._algo, self.config.seed, spec)
 
-    def _finish_round(self, index: int, episodes: Episodes, state: State | None) -> None:
-        """The episodes first, then the learner: what was recorded is never lost, whatever dies in between."""
-        with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
-            np.savez(file, **episodes._asdict())
+    def _save_learner(self, index: int, state: State | None) -> None:
         if state is not None:
-            trees.save(self.folder / "learner.safetensors", state, {"rounds": index + 1})
+            serialization.save(self.folder / "learner.safetensors", state, {"rounds": index + 1})
 
-    def _evaluate(self, index: int, state: State | None) -> str | None:
+    def _evaluate(self, index: int, state: State | None, advance: Advance) -> None:
         """Untrained and every `evaluate_every` steps: the return of the policy without noise; the policy is kept."""
-        steps = (index + 1) * self._round_steps
-        every = self.config.evaluate_every
+        steps, every = (index + 1) * self._round_steps, self.config.evaluate_every
+        path, rows = self.folder / "policies" / f"{index:05d}.safetensors", self._evaluations()
         if state is None or (state.step > 0 and steps // every == (steps - self._round_steps) // every):
-            return None
+            return
+        if path.exists() and steps in rows:
+            return
         returns = rollout.returns(
             self.domain,
             functools.partial(_act, self._algo, state),
@@ -121,31 +171,39 @@ class Collection:
             seed=self.config.seed,
         )[:, self._task]
         mean, error = returns.mean(), returns.std(ddof=1) / len(returns) ** 0.5
-        trees.save(
-            self.folder / "policies" / f"{index:05d}.safetensors", policy_of(state), {"steps": steps, "return": mean}
-        )
-        log = self.folder / "evaluations.csv"
-        fresh = not log.exists()
-        with open(log, "a", newline="") as file:
-            rows = csv.writer(file)
-            if fresh:
-                rows.writerow(("steps", "return", "standard_error"))
-            rows.writerow((steps, f"{mean:.3f}", f"{error:.3f}"))
-        return f"return {mean:.0f}"
+        if not path.exists():
+            serialization.save(path, policy_of(state), {"steps": steps, "return": mean})
+        rows[steps] = f"{steps},{mean:.3f},{error:.3f}"
+        with files.atomic(self.folder / "evaluations.csv") as part:
+            part.write_text("\n".join(["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]))
+        advance(0, note=f"return {mean:.0f}")
 
-    def _load_rounds(self) -> int:
-        """Read every recorded round back, after those of the collection that shares; how many own ones there are."""
-        for path in self._shared:
-            self._replay.add_round(_read(path))
-        index = 0
-        while self._round_path(index).exists() and index < self._rounds:
-            self._replay.add_round(self.load_round(index))
-            index += 1
-        return index
+    def _evaluations(self) -> dict[int, str]:
+        """The rows of evaluations.csv by their steps."""
+        path = self.folder / "evaluations.csv"
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
+        return {int(first): line for line in lines if (first := line.partition(",")[0]).isdecimal()}
 
     def load_round(self, index: int) -> Episodes:
         """A recorded round."""
-        return _read(self._round_path(index))
+        return self._read(self._round_path(index))
+
+    def _read(self, path: Path) -> Episodes:
+        try:
+            with np.load(path, allow_pickle=False) as columns:
+                found = Episodes(**columns)
+        except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise DataError(
+                f"{path} is no recorded round ({error}); remove it and the rounds after it to go on"
+            ) from None
+        like = Episodes.empty(self.domain, self.config.copies)._asdict()
+        for name, column in found._asdict().items():
+            if column.shape != like[name].shape:
+                raise DataError(
+                    f"{path}: {name} has shape {column.shape}, expected {like[name].shape}; "
+                    "remove it and the rounds after it to go on"
+                )
+        return found
 
     def _shared_rounds(self) -> list[Path]:
         """The rounds of the collection to learn from too. Rewards of all tasks are recorded: none is computed anew."""
@@ -155,27 +213,31 @@ class Collection:
         found = sorted((folder / "rounds").glob("*.npz"))
         if not found:
             raise ConfigError(f"{folder} holds no recorded rounds to share; give the folder of a collection")
-        theirs = files.read_json(folder / "config.json")
-        if not {"task", "copies"} <= set(theirs):
-            raise ConfigError(f"{folder / 'config.json'} tells of no collection; give the folder of one")
+        theirs = _config(folder)
         if domains.task(theirs["task"])[0].name != self.domain.name or theirs["copies"] != self.config.copies:
             raise ConfigError(
                 f"{folder} is of {theirs['task']} with copies={theirs['copies']}; only a collection of the same domain "
                 f"with copies={self.config.copies} can be shared"
             )
-        return found
+        # A collection that shares may have gone on since this one began: what it began with is what it goes on with.
+        count = _config(self.folder).get("shared_rounds") if (self.folder / "config.json").exists() else None
+        if isinstance(count, int) and count > len(found):
+            raise DataError(
+                f"{folder} has {len(found)} of the {count} rounds that {self.folder} began with; restore it"
+            )
+        return found[:count] if isinstance(count, int) else found
 
     def ladder(self) -> Ladder:
         """The policies that were kept, thinned out to a ladder and measured."""
         paths = sorted((self.folder / "policies").glob("*.safetensors"))
         if not paths:
             raise ConfigError(f"{self.folder} has no policy yet: collect more steps than the warm-up's")
-        returns = [trees.read(path)[1]["return"] for path in paths]
+        returns = [_return(path) for path in paths]
         best = ladder.best_of(self.config.task, paths, returns)
         return ladder.build(
             self.config.task,
             [paths[i] for i in ladder.choose(returns, best)],
-            total_steps=self._rounds * self._round_steps,
+            total_steps=self.total_steps,
             noise=self.config.noise,
             seed=self.config.seed,
             command=self.config.command,
@@ -184,50 +246,61 @@ class Collection:
     def _round_path(self, index: int) -> Path:
         return self.folder / "rounds" / f"{index:05d}.npz"
 
-    def _load_learner(self, done: int) -> State | None:
-        """The learner as it was saved, after the gradient steps of rounds that were recorded after it."""
+    def _load_learner(self, recorded: int) -> tuple[State | None, int]:
+        """The learner as it was saved, and how many rounds it has learnt from; none, if those aren't all there."""
         path = self.folder / "learner.safetensors"
         if not path.exists():
-            return None if done * self._round_steps < self.config.warmup else self._fresh_learner()
-        like = jax.eval_shape(self._fresh_learner)
-        state, meta = trees.load(path, like)
-        random = np.random.default_rng([self.config.seed, done, 1])
-        missing = (done - meta["rounds"]) * self.domain.steps
-        for step in range(missing):
-            batches = self._replay.sample(random, round(self.config.copies * self.config.update_ratio))
-            state = self._learn(state, batches, meta["rounds"] * self.domain.steps + step)
-        return state
+            return None, 0
+        spec = Spec(self.domain.observation_size, self.domain.action_size)
+        state, meta = serialization.load(path, jax.eval_shape(functools.partial(_init, self._algo, 0), spec))
+        learnt = meta.get("rounds")
+        if not isinstance(learnt, int):
+            raise DataError(f"{path} doesn't say how many rounds it has learnt from; remove it to learn from all again")
+        return (state, learnt) if learnt <= recorded else (None, 0)
 
     def _claim_folder(self) -> None:
         """Write the config, or compare it with the one that is there: `steps` may grow, the rest must be the same."""
         path, mine = self.folder / "config.json", asdict(self.config)
         if path.exists():
-            theirs = files.read_json(path)
+            theirs = _config(self.folder)
             for name, value in mine.items():
                 if name != "steps" and theirs.get(name, "") != value:
                     raise ConfigError(
                         f"{self.folder} holds a collection with {name}={theirs.get(name)!r}, not {value!r}; "
                         "give the same options to go on, or another folder"
                     )
-        files.write_json(path, mine)
+        files.write_json(path, mine | ({"shared_rounds": len(self._shared)} if self._shared else {}))
 
 
-def _read(path: Path) -> Episodes:
-    try:
-        with np.load(path, allow_pickle=False) as columns:
-            return Episodes(**columns)
-    except (EOFError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} is no recorded round ({error}); remove it and the rounds after it to go on") from None
+def _config(folder: Path) -> dict[str, Any]:
+    """What the collection in a folder was asked for."""
+    found = files.read_json(folder / "config.json")
+    if not isinstance(found, dict) or not {"task", "copies"} <= set(found):
+        raise ConfigError(f"{folder / 'config.json'} tells of no collection; give the folder of one")
+    return found
+
+
+def _return(path: Path) -> float:
+    """The return at which a policy was evaluated."""
+    found = serialization.read(path)[1].get("return")
+    if not isinstance(found, int | float):
+        raise DataError(f"{path} holds no return of its policy; remove it, and the next start evaluates it again")
+    return found
 
 
 def policy_of(state: State) -> dict[str, object]:
     """What acting needs of a learner: the normalisation and the actor."""
-    return {"normal": state.normal, "actor": state.actor}
+    return {"normalizer": state.normalizer, "actor": state.actor}
 
 
 def _seed(seed: int, index: int) -> int:
     """The start states' seed of a round: another one each round, none of them an evaluation's."""
     return int(np.random.SeedSequence([seed, index, 2]).generate_state(1)[0])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _init(algo: TD3, seed: int, spec: Spec) -> State:
+    return algo.init(jax.random.key(seed), spec)
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -251,9 +324,9 @@ def learner(config: Collect) -> TD3:
         width=config.width,
         layers=config.layers,
         layer_norm=config.layer_norm,
-        batch=config.batch,
+        batch_size=config.batch,
         discount=config.discount**config.n_step,
         tau=config.tau,
-        actor_rate=config.rate,
-        critic_rate=config.rate,
+        actor_lr=config.rate,
+        critic_lr=config.rate,
     )

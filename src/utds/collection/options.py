@@ -1,9 +1,23 @@
 """How to collect: what `utds collect` asks for. Light, so that the command line's help is quick."""
 
+import math
 from dataclasses import dataclass, fields
 from typing import Annotated
 
 import tyro
+
+from utds.errors import ConfigError
+
+_LIMITS = {  # of the options that may be less than 1, or not any number above it
+    "seed": (0, math.inf),
+    "warmup": (0, math.inf),
+    "evaluation_episodes": (2, math.inf),  # for a standard error
+    "update_ratio": (0, 100),
+    "rate": (0, 1),
+    "tau": (0, 1),
+    "discount": (0, 1),
+    "noise": (0, 2),  # actions lie in [-1, 1]
+}
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,19 @@ class Collect:
     evaluate_every: int = 20_000  # environment steps between evaluations, each of which keeps a policy
     evaluation_episodes: int = 10  # episodes of each
     share: str = ""  # folder of another task's collection: its rounds, relabelled, are learnt from too
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool | str):
+                continue
+            lowest, highest = _LIMITS.get(field.name, (1, math.inf))
+            if not lowest <= value <= highest or math.isinf(value):
+                raise ConfigError(f"{field.name}={value} must lie between {lowest:g} and {highest:g}")
+        if round(self.copies * self.update_ratio) < 1:
+            raise ConfigError(
+                f"copies={self.copies} with update_ratio={self.update_ratio} never learn: raise one of them"
+            )
 
     @property
     def command(self) -> str:

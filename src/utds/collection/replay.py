@@ -6,7 +6,7 @@ import numpy as np
 from utds.collection.options import Collect
 from utds.data.pool import Batch
 from utds.domains.base import Domain
-from utds.rollout import Episodes
+from utds.evaluation.rollout import Episodes
 
 
 class Replay:

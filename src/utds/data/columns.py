@@ -1,15 +1,12 @@
-"""What a dataset consists of: its columns, where they are kept, and where the data came from."""
+"""What a dataset consists of: its columns, where the data came from, and the checks that every column passes."""
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from utds.errors import DataError
-from utds.files import explained
 
 
 class Kind(NamedTuple):
@@ -34,6 +31,7 @@ COLUMNS: Mapping[str, Kind] = {
     "task_rewards": Kind(np.float32, 0, True),
 }
 OPTIONAL = ("physics", "task_rewards")
+KNOWN = "known"  # the labelling of rewards that are facts: recorded, or recomputed from physics
 
 
 @dataclass(frozen=True)
@@ -48,6 +46,9 @@ class Metadata:
     task_names: tuple[str, ...] = ()  # of the task_rewards' columns, such as walker-stand
     random_return: float | None = None  # reference score: mean return of a random policy
     expert_return: float | None = None  # reference score: mean return of an expert
+    labelling: str = KNOWN  # where the rewards come from: facts, or the identity of the `Labelling` that made them
+    action_low: tuple[float, ...] = ()  # bounds of the actions in the robot's unit; the actions column holds them …
+    action_high: tuple[float, ...] = ()  # … scaled to [-1, 1]. Empty: the robot's unit is [-1, 1] itself
     versions: Mapping[str, str] = field(default_factory=dict)  # of the libraries it was recorded with
     description: str = ""
 
@@ -57,10 +58,21 @@ class Metadata:
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else kind(value))
         object.__setattr__(self, "task_names", tuple(str(name) for name in self.task_names))
+        low, high = (tuple(float(bound) for bound in bounds) for bounds in (self.action_low, self.action_high))
+        if len(low) != len(high) or not all(below < above for below, above in zip(low, high, strict=True)):
+            raise DataError(f"action bounds {low} to {high} are no bounds: give a lower and a higher one per action")
+        if all(bounds == (-1.0, 1.0) for bounds in zip(low, high, strict=True)):
+            low = high = ()
+        object.__setattr__(self, "action_low", low)
+        object.__setattr__(self, "action_high", high)
 
     def identity(self) -> dict[str, Any]:
         """The part that belongs to the content, and therefore to the digest."""
-        chosen = ("task", "domain", "kind", "seed", "task_names")
+        chosen = ["task", "domain", "kind", "seed", "task_names"]
+        if self.labelling != KNOWN:
+            chosen.append("labelling")
+        if self.action_low:
+            chosen += ["action_low", "action_high"]
         return {name: value for name, value in asdict(self).items() if name in chosen}
 
 
@@ -84,40 +96,123 @@ class Episode(NamedTuple):
     task_rewards: np.ndarray | None = None  # [T, tasks]
 
 
-@dataclass(frozen=True)
-class FileColumn:
-    """A column that lies in a file as one or more runs of bytes, row after row."""
+# Checks that name the first bad row: what is wrong, in which column, episode and step, and what to do
 
-    path: Path
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    runs: tuple[tuple[int, int], ...]  # (offset in the file, bytes)
-    stamp: tuple[int, int, int]  # of the file when the runs were read from its metadata
 
-    @staticmethod
-    def stamp_of(file: Path | int) -> tuple[int, int, int]:
-        """What changes when a file is replaced or written to."""
-        found = os.stat(file)
-        return found.st_ino, found.st_size, found.st_mtime_ns
+def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarray:
+    """`values` as a C-contiguous array of `dtype`, copied only where it must be.
 
-    def read(self, start: int, stop: int, out: np.ndarray) -> None:
-        """Fill `out`, C-contiguous and of this column's dtype, with rows start … stop−1."""
-        width = self.dtype.itemsize * int(np.prod(self.shape[1:]))
-        target = out.reshape(-1).view(np.uint8).data
-        begin, end, seen = start * width, stop * width, 0  # byte positions within the column
-        with explained(f"read {self.path}"), open(self.path, "rb", buffering=0) as file:
-            if self.stamp_of(file.fileno()) != self.stamp:
-                raise DataError(f"{self.path} changed after the dataset was loaded; load it again")
-            for offset, size in self.runs:
-                low, high = max(begin, seen), min(end, seen + size)
-                if low < high:
-                    self._fill(file.fileno(), offset + low - seen, target[low - begin : high - begin])
-                seen += size
+    The shape is [n] for width None, [n, d] for width 0, [n, width] otherwise.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"{name} has dtype {array.dtype}; give real numbers")
+    if width is None and array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]  # a column vector, as many recorders write rewards
+    shape = "[n]" if width is None else f"[n, {width or 'd'}]"
+    if array.ndim != (1 if width is None else 2) or 0 in array.shape[1:] or (width and array.shape[1] != width):
+        raise DataError(f"{name} has shape {list(array.shape)}; {shape} is needed")
+    if dtype is np.bool_ and array.dtype != np.bool_:
+        _first(~np.isin(array, (0, 1)), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
+    with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
+        return np.ascontiguousarray(array, dtype)
 
-    def _fill(self, file: int, offset: int, target: memoryview) -> None:
-        done = 0
-        while done < len(target):  # one read gives at most 2 GiB
-            count = os.preadv(file, [target[done:]], offset + done)
-            if count == 0:
-                raise DataError(f"{self.path} ends too early; it was cut short: restore it or make the dataset again")
-            done += count
+
+def episode_lengths(lengths: object) -> np.ndarray:
+    """Episode lengths [E] as int64, all at least 1."""
+    array = np.asarray(lengths)
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0:
+        raise DataError("lengths must be a list of at least one whole number: the steps of each episode")
+    _first(array < 1, lambda row: f"episode {row} has {array[row]} steps; every episode needs at least one")
+    return array.astype(np.int64)
+
+
+def check_count(name: str, found: int, lengths: np.ndarray, per_episode: int) -> None:
+    """A column must have one row a step, plus `per_episode` rows (the start state) an episode."""
+    needed = int(lengths.sum()) + per_episode * len(lengths)
+    if found != needed:
+        extra = " plus one an episode" if per_episode else ""
+        raise DataError(
+            f"{name} has {found} rows, but {len(lengths)} episodes of {int(lengths.sum())} steps in all need {needed} "
+            f"(one a step{extra})"
+        )
+
+
+def check_finite(name: str, array: np.ndarray, lengths: np.ndarray, per_episode: int) -> None:
+    """No NaN and nothing infinite."""
+    if np.isfinite(array).all():
+        return
+    flat = array.reshape(len(array), -1)
+    row = int(np.argmin(np.isfinite(flat).all(axis=1)))
+    feature = int(np.argmin(np.isfinite(flat[row])))
+    place = f", feature {feature}" if array.ndim > 1 else ""
+    raise DataError(
+        f"{name}, {where(row, lengths, per_episode)}{place}: {flat[row, feature]}; only finite numbers can be used"
+    )
+
+
+def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
+    """Actions lie in [-1, 1]."""
+    outside = np.abs(array) > 1
+    if outside.any():
+        row = int(np.argmax(outside.any(axis=1)))
+        feature = int(np.argmax(outside[row]))
+        raise DataError(
+            f"actions, {where(row, lengths, 0)}, feature {feature}: {array[row, feature]} lies outside [-1, 1]; "
+            f"rescale the actions by the robot's bounds first"
+        )
+
+
+def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np.ndarray) -> None:
+    """An episode ends once: at its last step, either by termination or by truncation (a time limit), never by both."""
+    last = np.cumsum(lengths) - 1
+    _first(
+        terminations & truncations,
+        lambda row: (
+            f"{where(row, lengths, 0)} is marked as terminated and as truncated; "
+            f"a true end is a termination alone, a time limit a truncation alone"
+        ),
+    )
+    ended = terminations | truncations
+    middle = ended.copy()
+    middle[last] = False
+    _first(
+        middle,
+        lambda row: (
+            f"{where(row, lengths, 0)} is marked as an end, but the episode goes on; "
+            f"check the episode lengths or the terminations and truncations"
+        ),
+    )
+    _first(
+        ~ended[last],
+        lambda episode: (
+            f"episode {episode} ends after {lengths[episode]} steps, yet its last step is marked neither as "
+            f"terminated nor as truncated"
+        ),
+    )
+
+
+def check_chained(observations: np.ndarray, next_observations: np.ndarray, lengths: np.ndarray) -> None:
+    """What a step reaches is what the next step of the episode leaves; both arrays are [N, O]."""
+    broken = (next_observations[:-1] != observations[1:]).any(axis=1)
+    broken[np.cumsum(lengths)[:-1] - 1] = False
+    _first(
+        broken,
+        lambda row: (
+            f"the episode doesn't chain: next_observations of {where(row, lengths, 0)} differs from observations of "
+            f"the following step; mark the end of the episode there or give its lengths"
+        ),
+    )
+
+
+def where(row: int, lengths: np.ndarray, per_episode: int) -> str:
+    """A row of a column in words a user can look up."""
+    ends = np.cumsum(lengths + per_episode)
+    episode = int(np.searchsorted(ends, row, side="right"))
+    return f"row {row} (episode {episode}, step {row - int(ends[episode] - lengths[episode] - per_episode)})"
+
+
+def _first(bad: np.ndarray, message: Callable[[int], str]) -> None:
+    """Raise `message(row)` for the first row that is bad."""
+    if bad.any():
+        raise DataError(message(int(np.argmax(bad))))

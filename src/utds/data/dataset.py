@@ -18,8 +18,21 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import arrays, validation
-from utds.data.columns import COLUMNS, OPTIONAL, Column, Episode, Metadata
+from utds.data import actions as units
+from utds.data.columns import (
+    COLUMNS,
+    KNOWN,
+    OPTIONAL,
+    Column,
+    Episode,
+    Metadata,
+    cast,
+    check_actions,
+    check_count,
+    check_endings,
+    check_finite,
+    episode_lengths,
+)
 from utds.errors import DataError
 
 
@@ -42,66 +55,87 @@ class Dataset:
         self.metadata = metadata
 
     @classmethod
-    def from_arrays(
-        cls,
-        observations: object,
-        actions: object,
-        rewards: object,
-        *,
-        next_observations: object = None,
-        terminations: object = None,
-        truncations: object = None,
-        lengths: object = None,
-        physics: object = None,
-        task_rewards: object = None,
-        **metadata: Any,
-    ) -> "Dataset":
+    def from_arrays(cls, observations: object, actions: object, rewards: object, **given: Any) -> "Dataset":
         """A dataset from plain arrays; no environment is needed.
 
-        Either `observations` [N + E, O] holds T + 1 rows an episode, or [N, O] goes with `next_observations` [N, O].
-        Episodes are given by `lengths` [E], else by `terminations` and `truncations` [N], else all is one episode.
-        An episode whose end isn't marked is taken as cut there (truncated): its value goes on beyond the data.
-        Actions are [N, A] in [-1, 1]. `metadata` are the fields of `Metadata`.
+        Episodes are told by `lengths`, else by `episode_index`, else by `terminations` and `truncations`; without any
+        of these all is one episode. An episode whose end isn't marked is taken as cut there (truncated): its value
+        goes on beyond the data.
+
+        Args:
+            observations: [N + E, O], T + 1 rows per episode; or [N, O] together with `next_observations`.
+            actions: [N, A] in [-1, 1], or in the robot's unit together with `action_bounds`.
+            rewards: [N], each of the state *reached* by its action.
+            given: optional arrays: next_observations [N, O], terminations [N], truncations [N], lengths [E],
+                episode_index [N], physics [N + E, S], task_rewards [N, tasks]; `action_bounds`: (low, high) in the
+                robot's unit, a number or [A] each, or "auto" to find them in the data; and the fields of `Metadata`.
+
+        Returns:
+            The dataset, after every check; the first bad row is named.
         """
-        given, steps = arrays.arrange(
-            observations, actions, rewards, next_observations, terminations, truncations, lengths
-        )
-        extra = {"physics": physics, "task_rewards": task_rewards}
-        given |= {name: value for name, value in extra.items() if value is not None}
-        return cls.checked(given, steps, Metadata(**metadata))
+        from utds.data import build
+
+        return build.from_arrays(observations, actions, rewards, **given)
+
+    @classmethod
+    def from_steps(cls, observations: object, actions: object, rewards: object = None, **given: Any) -> "Dataset":
+        """A dataset from a log with as many states as actions: the state after an episode's last action is unknown.
+
+            states     0    1    2   …   T        kept
+            actions    0    1    2   …   T        the last one is dropped: nobody knows what it reached
+            rewards    0    1    2   …   T        likewise; reward t is of the state that action t reached
+
+        Where the last step is marked as a termination it is kept, for its reward, and its state stands for the one it
+        reached: learners read no value there. Elsewhere the recording counts as cut at the last state.
+
+        Args:
+            observations: [N, O].
+            actions: [N, A], as in `from_arrays`.
+            rewards: [N]; all 0, and marked as such, if not given.
+            given: terminations, truncations, lengths, episode_index, action_bounds and the fields of `Metadata`.
+
+        Returns:
+            The dataset; every episode that wasn't marked as terminated is one transition shorter than its log.
+        """
+        from utds.data import build
+
+        return build.from_steps(observations, actions, rewards, **given)
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[Episode], **metadata: Any) -> "Dataset":
-        """A dataset from recorded episodes; `metadata` are the fields of `Metadata`."""
-        from utds.data.recorder import Recorder
+        """A dataset from recorded episodes, actions in [-1, 1]; `metadata` are the fields of `Metadata`."""
+        from utds.data.build import Builder
 
-        recorder = Recorder()
+        builder = Builder()
         for episode in episodes:
-            recorder.add(episode)
-        return recorder.dataset(**metadata)
+            builder.add(episode)
+        return builder.dataset(**metadata)
 
     @classmethod
     def checked(cls, given: Mapping[str, object], lengths: object, metadata: Metadata) -> "Dataset":
         """A dataset of these columns after every check; the first bad row is named."""
-        steps = validation.bounds(lengths)
+        steps = episode_lengths(lengths)
         columns: dict[str, np.ndarray] = {}
         for name, kind in COLUMNS.items():
             if name not in given:
                 if name in OPTIONAL:
                     continue
                 raise DataError(f"a dataset needs the column {name}")
-            array = validation.cast(name, given[name], kind.dtype, 0 if kind.vector else None)
-            validation.rows(name, len(array), steps, kind.per_episode)
+            array = cast(name, given[name], kind.dtype, 0 if kind.vector else None)
+            check_count(name, len(array), steps, kind.per_episode)
             if kind.dtype is not np.bool_:
-                validation.finite(name, array, steps, kind.per_episode)
+                check_finite(name, array, steps, kind.per_episode)
             columns[name] = array.view()
             columns[name].flags.writeable = False
-        validation.bounded(columns["actions"], steps)
-        validation.endings(columns["terminations"], columns["truncations"], steps)
+        check_actions(columns["actions"], steps)
+        check_endings(columns["terminations"], columns["truncations"], steps)
         named = len(metadata.task_names)
         if "task_rewards" in columns and columns["task_rewards"].shape[1] != named:
             width = columns["task_rewards"].shape[1]
             raise DataError(f"task_rewards has {width} columns, but {named} task_names are given; name each of them")
+        width = columns["actions"].shape[1]
+        if metadata.action_low and len(metadata.action_low) != width:
+            raise DataError(f"there are bounds of {len(metadata.action_low)} actions, but {width} actions per step")
         return cls(columns, steps, metadata)
 
     # Columns
@@ -155,6 +189,11 @@ class Dataset:
     def actions(self) -> np.ndarray:
         """[N, A] float32, in [-1, 1]."""
         return self.column("actions")
+
+    @property
+    def raw_actions(self) -> np.ndarray:
+        """[N, A] float32, in the robot's unit."""
+        return units.to_raw(self.actions, self.metadata.action_low, self.metadata.action_high)
 
     @property
     def rewards(self) -> np.ndarray:
@@ -262,12 +301,15 @@ class Dataset:
         chosen = replace(self.metadata, **({"id": None} | metadata))
         return Dataset.from_episodes((self.episode(int(index)) for index in episodes), **vars(chosen))
 
-    def with_rewards(self, task: str, rewards: np.ndarray) -> "Dataset":
-        """The same data labelled for another task; columns are shared, not copied."""
-        array = validation.cast("rewards", rewards, np.float32, None)
-        validation.rows("rewards", len(array), self.lengths, 0)
-        validation.finite("rewards", array, self.lengths, 0)
-        metadata = replace(self.metadata, id=None)
+    def with_rewards(self, task: str, rewards: np.ndarray, labelling: str = KNOWN) -> "Dataset":
+        """The same data labelled for another task; columns are shared, not copied.
+
+        `labelling` says where the rewards come from, where they are no facts: see `utds.data.labelling`.
+        """
+        array = cast("rewards", rewards, np.float32, None)
+        check_count("rewards", len(array), self.lengths, 0)
+        check_finite("rewards", array, self.lengths, 0)
+        metadata = replace(self.metadata, id=None, labelling=labelling)
         if task != metadata.task:
             metadata = replace(metadata, task=task, random_return=None, expert_return=None)
         return Dataset(self._columns | {"rewards": array}, self.lengths, metadata)

@@ -1,10 +1,17 @@
 """The lake: every dataset of a robot, loaded once into prepared columns; pools are cut from it without copying.
 
 Columns are read from disk straight into aligned memory that JAX then uses in place (on the CPU; a GPU gets one copy).
+
+    columns.rewards    row 0   | what each dataset carries: rewards of its own task  |
+                       row 1   | labels of walker-walk | …                           |     added when a pool needs them
+                       row 2   | 0 0 0 0 …                                           |
+
+A pool reads a row for each of its sources: row 0 for the main data, and the row of its labelling for what is shared.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,25 +19,45 @@ import numpy as np
 from jax import Array
 
 from utds import progress
-from utds.data import relabel
+from utds.data import actions as units
+from utds.data.columns import KNOWN
 from utds.data.dataset import Dataset
+from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make
 from utds.data.pool import Columns, Info, Pool, Ranges, Sampling
-from utds.data.relabel import Rewards
-from utds.data.reward_model import LearnedReward
+from utds.data.weights import Source, Weights
+from utds.data.weights import make as weigh
 from utds.errors import ConfigError, DataError
+from utds.normalizer import divisor
 
 _ALIGNMENT = 64  # bytes; what XLA wants of memory that it is to use in place
-_CONSTANT = 1e-6  # deviation below which a feature counts as constant
 
 
-def share(main: Dataset, *others: Dataset, rewards: Rewards = "known", sampling: Sampling = "transitions") -> Pool:
+def share(
+    main: Dataset,
+    *others: Dataset,
+    rewards: Rewards = KNOWN,
+    sampling: Sampling = "transitions",
+    weights: Weights = None,
+) -> Pool:
     """Pool a task's own data with other tasks' data, relabelled for it.
 
-    `rewards` says how the shared data is labelled: `known` (recorded, or recomputed from physics), `learned` (or a
-    `LearnedReward`), `zero`, or a function `reward(observations, actions, next_observations) -> [b]`.
-    `sampling` is uniform over `transitions`, or over `episodes` and then steps.
+    Each dataset is loaded once, into a lake of its own; to make several pools of the same data without loading it
+    again, cut them from one `Lake`.
+
+    Args:
+        main: data of the task to learn; keeps its rewards.
+        others: data to share. What carries rewards of the same task, from the same labelling, keeps them too.
+        rewards: how the rest is labelled: "known" (recorded, or recomputed from physics), "learned" (or a
+            `LearnedReward`), "zero", "goal:0=0.5" (the distance from a goal in these features), or a function
+            `reward(observations, actions, next_observations) -> [b]`, actions in the robot's unit.
+        sampling: uniform over "transitions", or over "episodes" and then their steps.
+        weights: how often each transition is drawn, where they aren't all alike: "returns" (good episodes more often),
+            an array for each dataset, or a function; see `utds.data.weights`.
+
+    Returns:
+        The pool, for `utds.train`.
     """
-    return Lake([main, *others]).pool(main, *others, rewards=rewards, sampling=sampling)
+    return Lake([main, *others]).pool(main, *others, rewards=rewards, sampling=sampling, weights=weights)
 
 
 @dataclass(frozen=True)
@@ -41,6 +68,14 @@ class _Place:
     episode: int  # first episode
     mean: np.ndarray  # [O] float64
     square: np.ndarray  # [O] float64, sum of squared distances from the mean
+
+
+@dataclass(frozen=True)
+class _Labels:
+    """What a row of `columns.rewards` from 1 on holds."""
+
+    key: Hashable  # labelling, task and, where it matters, the main dataset
+    datasets: frozenset[int]  # that are labelled in it
 
 
 class Lake:
@@ -61,7 +96,7 @@ class Lake:
             "actions": _aligned((size, self.datasets[0].action_size), np.float32),
             "terminations": _aligned((size,), np.bool_),
             "rows": _aligned((size,), np.int32),
-            "rewards": _aligned((0, size), np.float32),
+            "rewards": _aligned((1, size), np.float32),
             "episodes": _aligned((episodes + 1,), np.int32),
         }
         self._places: list[_Place] = []
@@ -71,29 +106,34 @@ class Lake:
                 advance(data.size, note=data.name)
         columns["episodes"][-1] = size
         self.columns = Columns(**jax.device_put(columns))
-        self._rows: dict[Hashable, int] = {}  # labelling -> row of columns.rewards
+        self._labels: list[_Labels] = []
         self._bounds: dict[tuple[int, int], tuple[float, float]] = {}  # (row, dataset) -> least and greatest reward
+        self._measure(0, columns["rewards"][0], range(len(self.datasets)))
         for task in tasks:
-            self._known(task)
+            known = [i for i, data in enumerate(self.datasets) if data.metadata.task != task and is_known(data, task)]
+            if known:
+                self._labelled((KNOWN, task, None), known, partial(Known().label, task=task))
 
     def pool(
         self,
         main: Dataset | str,
         *others: Dataset | str,
-        rewards: Rewards = "known",
+        rewards: Rewards = KNOWN,
         sampling: Sampling = "transitions",
+        weights: Weights = None,
     ) -> Pool:
         """A pool of datasets of this lake, given themselves or by id; see `share`."""
         if sampling not in ("transitions", "episodes"):
             raise ConfigError(f"sampling={sampling!r} is unknown; use transitions or episodes")
         sources = [self._index(dataset) for dataset in (main, *others)]
         data, places = [self.datasets[i] for i in sources], [self._places[i] for i in sources]
-        for other in data[1:]:
-            _check_labels(data[0], other, rewards)
-        row = self._row(sources[0], rewards)
-        scale = [1.0] + [0.0 if rewards == "zero" else 1.0] * len(others)
+        labelling = make(rewards)
+        rows = self._rows(sources, labelling)
+        weighing, running = weigh(weights, lambda: self._weighed(sources, rows))
+        if running is not None and sampling != "transitions":
+            raise ConfigError("weights are of transitions: leave out sampling='episodes'")
         mean, std = _statistics(data, places)
-        bounds = np.array([self._bounds[row, i] for i in sources]) * np.array(scale)[:, None]
+        bounds = np.array([self._bounds[row, i] for row, i in zip(rows, sources, strict=True)])
         return Pool(
             columns=self.columns,
             ranges=Ranges(
@@ -101,8 +141,7 @@ class Lake:
                 size=_ints(dataset.size for dataset in data),
                 episode=_ints(place.episode for place in places),
                 episodes=_ints(dataset.episodes for dataset in data),
-                reward=_ints(row for _ in data),
-                scale=jnp.array(scale, jnp.float32),
+                reward=_ints(rows),
             ),
             mean=jnp.array(mean, jnp.float32),
             std=jnp.array(std, jnp.float32),
@@ -114,9 +153,14 @@ class Lake:
                 ids=tuple(dataset.name for dataset in data),
                 digests=tuple(dataset.digest for dataset in data),
                 sizes=tuple(dataset.size for dataset in data),
-                rewards=_word(rewards),
+                rewards=labelling.identity,
                 sampling=sampling,
+                action_low=data[0].metadata.action_low,
+                action_high=data[0].metadata.action_high,
+                weights=weighing,
+                datasets=tuple(data),
             ),
+            weights=None if running is None else jnp.asarray(running),
         )
 
     def _index(self, wanted: Dataset | str) -> int:
@@ -126,42 +170,46 @@ class Lake:
         name = wanted if isinstance(wanted, str) else wanted.name
         raise DataError(f"{name} is not in this lake; it holds {', '.join(data.name for data in self.datasets)}")
 
-    def _row(self, own: int, rewards: Rewards) -> int:
-        """The row of `columns.rewards` that labels the lake for the task of dataset `own`; made at its first use."""
-        main = self.datasets[own]
-        task = main.metadata.task
-        if rewards == "known" or (rewards == "zero" and ("known", task) in self._rows):
-            return self._known(task)
-        if rewards == "zero":  # shared rewards are multiplied by 0: only those recorded for the task are ever read
-            return self._labelled(
-                ("recorded", task), lambda data: data.read("rewards") if data.metadata.task == task else 0.0
-            )
+    def _rows(self, sources: Sequence[int], labelling: Labelling) -> list[int]:
+        """The row of `columns.rewards` that each source reads; labels are made at their first use."""
+        own, main = sources[0], self.datasets[sources[0]]
+        lacking = list(dict.fromkeys(i for i in sources if not carries(self.datasets[i], main)))
+        if not lacking:
+            return [0] * len(sources)
+        key = (labelling.identity, main.metadata.task, own if labelling.uses_main else None)
+        row = self._labelled(key, lacking, lambda data: labelling.label(data, main.metadata.task, main))
+        return [row if i in lacking else 0 for i in sources]
 
-        def label(data: Dataset) -> np.ndarray:
-            return data.read("rewards") if data is main else relabel.rewards_for(data, task, rewards, main=main)
+    def _weighed(self, sources: Sequence[int], rows: Sequence[int]) -> list[Source]:
+        """The sources as weights see them."""
+        table, found = np.asarray(self.columns.rewards), []
+        for i, row in zip(sources, rows, strict=True):
+            data, start = self.datasets[i], self._places[i].start
+            found.append(Source(data, table[row, start : start + data.size], i == sources[0]))
+        return found
 
-        return self._labelled((_key(rewards), own), label)
-
-    def _known(self, task: str) -> int:
-        """The row with the true rewards of a task, 0 for datasets that can't know them: every pool of it reads this."""
-        return self._labelled(
-            ("known", task), lambda data: relabel.known(data, task) if relabel.is_known(data, task) else 0.0
-        )
-
-    def _labelled(self, key: Hashable, label: Callable[[Dataset], np.ndarray | float]) -> int:
-        """The row of this labelling. Rows are only ever added, so pools made earlier stay right."""
-        if key in self._rows:
-            return self._rows[key]
-        row, old = len(self._rows), self.columns.rewards
+    def _labelled(self, key: Hashable, wanted: Sequence[int], label: Callable[[Dataset], np.ndarray]) -> int:
+        """The row with these labels of the wanted datasets. Rows are only ever added: earlier pools stay right."""
+        for row, labels in enumerate(self._labels, start=1):
+            if labels.key == key and labels.datasets.issuperset(wanted):
+                return row
+        old = self.columns.rewards
+        row = len(old)
         table = _aligned((row + 1, old.shape[1]), np.float32)
-        table[:row] = old
-        for index, (data, place) in enumerate(zip(self.datasets, self._places, strict=True)):
-            part = table[row, place.start : place.start + data.size]
-            part[:] = label(data)
-            self._bounds[row, index] = float(part.min()), float(part.max())
+        table[:row], table[row] = old, 0
+        for index in wanted:
+            data, start = self.datasets[index], self._places[index].start
+            table[row, start : start + data.size] = label(data)
+        self._measure(row, table[row], wanted)
         self.columns = replace(self.columns, rewards=jax.device_put(table))
-        self._rows[key] = row
+        self._labels.append(_Labels(key, frozenset(wanted)))
         return row
+
+    def _measure(self, row: int, rewards: np.ndarray, datasets: Iterable[int]) -> None:
+        for index in datasets:
+            start = self._places[index].start
+            part = rewards[start : start + self.datasets[index].size]
+            self._bounds[row, index] = float(part.min()), float(part.max())
 
 
 def _load(data: Dataset, columns: dict[str, np.ndarray], places: list[_Place], datasets: Sequence[Dataset]) -> _Place:
@@ -173,6 +221,7 @@ def _load(data: Dataset, columns: dict[str, np.ndarray], places: list[_Place], d
     data.read("observations", out=columns["observations"][states])
     data.read("actions", out=columns["actions"][part])
     data.read("terminations", out=columns["terminations"][part])
+    data.read("rewards", out=columns["rewards"][0, part])
     columns["rows"][part] = data.rows + states.start
     columns["episodes"][episode : episode + data.episodes] = start + data.starts[:-1]
     mean, square = _moments(columns["observations"][states], data)
@@ -199,7 +248,7 @@ def _statistics(data: Sequence[Dataset], places: Sequence[_Place]) -> tuple[np.n
     mean = (sizes * means).sum(axis=0) / sizes.sum()
     square = sum(place.square for place in places) + (sizes * (means - mean) ** 2).sum(axis=0)
     std = np.sqrt(square / sizes.sum())
-    return mean, np.where(std < _CONSTANT, 1.0, std)
+    return mean, divisor(std)
 
 
 def _check_together(datasets: Sequence[Dataset]) -> None:
@@ -220,28 +269,13 @@ def _check_together(datasets: Sequence[Dataset]) -> None:
                 raise DataError(
                     f"{first.name} has {word}s of {mine} numbers and {other.name} of {its}; they can't be pooled"
                 )
-
-
-def _check_labels(main: Dataset, other: Dataset, rewards: Rewards) -> None:
-    if rewards != "known":
-        return
-    task = main.metadata.task
-    if task == other.metadata.task == "custom":
-        raise DataError(
-            "both datasets are of an unnamed task: whether they share a reward can't be known; name them with task=…"
-        )
-    if not relabel.is_known(other, task):
-        relabel.known(other, task)  # says what is missing and what can be done
-
-
-def _word(rewards: Rewards) -> str:
-    if isinstance(rewards, LearnedReward):
-        return "learned"
-    return rewards if isinstance(rewards, str) else "function"
-
-
-def _key(rewards: Rewards) -> Hashable:
-    return LearnedReward() if rewards == "learned" else rewards
+        bounds = [(data.metadata.action_low, data.metadata.action_high) for data in (first, other)]
+        if bounds[0] != bounds[1]:
+            ours, theirs = (units.text(*pair) for pair in bounds)
+            raise DataError(
+                f"{first.name} has actions in {ours} and {other.name} in {theirs}: one number means different actions; "
+                f"import both with the same bounds (--actions LOW:HIGH)"
+            )
 
 
 def _aligned(shape: tuple[int, ...], dtype: type) -> np.ndarray:

@@ -1,8 +1,7 @@
 """The pool: a task and a few ranges into a lake of columns, sampled on the device inside jit.
 
 A `Pool` is a JAX pytree, meant to be an *argument* of jitted functions: nothing of it is closed over, nothing of it
-belongs in a scan's carry. Pools of one lake share its columns, so sixty of them cost little more than one, and `stack`
-puts them on a leading axis for `vmap`.
+belongs in a scan's carry. Pools of one lake share its columns, so sixty of them cost little more than one.
 
     columns   | dataset 0 | dataset 1 | dataset 2 | dataset 3 |      held once, for every pool of the lake
     ranges          ^ source 1              ^ source 0 (own)         start, size, reward row: K numbers each
@@ -10,10 +9,9 @@ puts them on a leading axis for `vmap`.
 Reward, termination and action n belong to the step from observation row `rows[n]` to `rows[n] + 1`.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +23,14 @@ Sampling = Literal["transitions", "episodes"]
 
 
 class Batch(NamedTuple):
-    """What a learner sees: B transitions of the pool."""
+    """What a learner sees: B transitions of the pool, or stretches of up to n steps.
+
+    An n-step row leads from s_t to s_{t+m}, m ≤ n, and never across an episode's end:
+
+        rewards            r_t + γ·r_{t+1} + … + γ^{m−1}·r_{t+m−1}
+        terminations       whether the last of these steps ended the episode
+        next_observations  s_{t+m}
+    """
 
     observations: Array  # [B, O] float32
     actions: Array  # [B, A] float32, in [-1, 1]
@@ -35,6 +40,9 @@ class Batch(NamedTuple):
     own: Array  # [B] float32, 1 = the main task's own data
     source: Array  # [B] int32, 0 = own, 1, 2, … = shared, in the order given
     sources: Array | None = None  # [B, K] float32, `source` as one-hot rows, as wide as there are sources
+    steps: Array | None = None  # [B] float32, steps from observations to next_observations; None: one each
+    next_actions: Array | None = None  # [B, A] the data's action at next_observations, where it goes on; if asked for
+    continues: Array | None = None  # [B] float32, 1 = it goes on there: next_actions is known; if asked for
 
 
 @partial(
@@ -55,14 +63,13 @@ class Columns:
 
 
 class Ranges(NamedTuple):
-    """Where a pool's K sources lie in the columns. Source 0 is the main task's own data; padding has size 0."""
+    """Where a pool's K sources lie in the columns. Source 0 is the main task's own data."""
 
     start: Array  # [K] int32, first transition
     size: Array  # [K] int32, transitions
     episode: Array  # [K] int32, first episode
     episodes: Array  # [K] int32, number of episodes
     reward: Array  # [K] int32, the row of `Columns.rewards` to read
-    scale: Array  # [K] float32, factor of that reward: 1, or 0 for data shared without rewards
 
 
 @dataclass(frozen=True)
@@ -78,14 +85,17 @@ class Info:
     ids: tuple[str, ...] = field(compare=False)  # of the sources, the main dataset first
     digests: tuple[str, ...] = field(compare=False)  # of the sources, in the same order
     sizes: tuple[int, ...]  # transitions of each source
-    rewards: str = field(default="known", compare=False)  # how shared data was labelled: known, learned, zero, function
+    rewards: str = field(default="known", compare=False)  # identity of the labelling of shared data
     sampling: Sampling = "transitions"
-    members: tuple["Info", ...] = ()  # of a stack: what stands at each place of the leading axis
+    action_low: tuple[float, ...] = field(default=(), compare=False)  # bounds of actions in the robot's unit; …
+    action_high: tuple[float, ...] = field(default=(), compare=False)  # … empty where that is [-1, 1]
+    weights: str = field(default="uniform", compare=False)  # where the weights of transitions come from
+    datasets: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the sources themselves
 
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max"],
+    data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "weights"],
     meta_fields=["info"],
 )
 @dataclass(frozen=True)
@@ -99,6 +109,7 @@ class Pool:
     reward_min: Array  # [] over the pool, as relabelled
     reward_max: Array  # []
     info: Info
+    weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
 
     @property
     def observation_size(self) -> int:
@@ -110,57 +121,109 @@ class Pool:
 
     @property
     def size(self) -> int:
-        """Transitions of all sources (of a stack: of its smallest member)."""
-        return min((sum(info.sizes) for info in self.info.members), default=sum(self.info.sizes))
+        """Transitions of all sources."""
+        return sum(self.info.sizes)
 
     @property
     def shared_size(self) -> int:
-        """Transitions of the shared sources alone (of a stack: of the member that has fewest)."""
-        return min((sum(info.sizes[1:]) for info in self.info.members), default=sum(self.info.sizes[1:]))
+        """Transitions of the shared sources alone."""
+        return sum(self.info.sizes[1:])
 
-    def sample(self, key: Array, size: int) -> Batch:
-        """`size` transitions, uniform over the pool (or by episode and then step, where `info.sampling` says so)."""
-        return self._draw(key, size, jnp.ones(len(self.ranges.size), bool))
+    def sample(
+        self, key: Array, size: int, n_step: int = 1, discount: float = 1.0, next_actions: bool = False
+    ) -> Batch:
+        """`size` transitions, uniform over the pool (or by episode and then step, where `info.sampling` says so).
 
-    def sample_own(self, key: Array, size: int) -> Batch:
-        """`size` transitions of the main task's own data."""
-        return self._draw(key, size, jnp.arange(len(self.ranges.size)) == 0)
+        With `n_step` > 1 each row is a stretch of that many steps, fewer before an episode's end; see `Batch`.
+        """
+        return self._draw(key, size, jnp.ones(len(self.ranges.size), bool), n_step, discount, next_actions)
 
-    def sample_shared(self, key: Array, size: int) -> Batch:
-        """`size` transitions of the shared data, uniform over all of it."""
+    def sample_own(self, key: Array, size: int, n_step: int = 1, discount: float = 1.0) -> Batch:
+        """The same of the main task's own data."""
+        return self._draw(key, size, jnp.arange(len(self.ranges.size)) == 0, n_step, discount)
+
+    def sample_shared(self, key: Array, size: int, n_step: int = 1, discount: float = 1.0) -> Batch:
+        """The same of the shared data, uniform over all of it."""
         if self.shared_size == 0:
             raise ConfigError(f"the pool of {self.info.task} has no shared data to sample; share at least one dataset")
-        return self._draw(key, size, jnp.arange(len(self.ranges.size)) > 0)
+        return self._draw(key, size, jnp.arange(len(self.ranges.size)) > 0, n_step, discount)
 
     def take(self, index: Array) -> Batch:
         """The transitions at positions 0 … size−1 of the pool; the own data comes first."""
         source, offset = _locate(index, self.ranges.size)
         return self._gather(self.ranges.start[source] + offset, source)
 
-    def axes(self) -> "Pool":
-        """What `jax.vmap` wants as `in_axes` of a stack: columns shared, everything else on the leading axis."""
-        shared = jax.tree.map(lambda _: None, self.columns)
-        return replace(jax.tree.map(lambda _: 0, self), columns=shared)
+    def _draw(
+        self, key: Array, size: int, allowed: Array, n_step: int, discount: float, next_actions: bool = False
+    ) -> Batch:
+        index, source = self._pick(key, size, allowed)
+        batch = self._stretch(index, source, n_step, discount)
+        return self._with_next_actions(batch, index) if next_actions else batch
 
-    def _draw(self, key: Array, size: int, allowed: Array) -> Batch:
+    def _pick(self, key: Array, size: int, allowed: Array) -> tuple[Array, Array]:
+        """Transitions [size] of the sources that are allowed [K], and the source of each."""
         ranges = self.ranges
+        if self.weights is not None:
+            return self._weighted(key, size, allowed)
         if self.info.sampling == "transitions":
             sizes = jnp.where(allowed, ranges.size, 0)
             source, offset = _locate(jax.random.randint(key, (size,), 0, sizes.sum()), sizes)
-            return self._gather(ranges.start[source] + offset, source)
+            return ranges.start[source] + offset, source
         pick, walk = jax.random.split(key)
         counts = jnp.where(allowed, ranges.episodes, 0)
         source, offset = _locate(jax.random.randint(pick, (size,), 0, counts.sum()), counts)
         episode = ranges.episode[source] + offset
         bounds = self.columns.episodes
-        return self._gather(jax.random.randint(walk, (size,), bounds[episode], bounds[episode + 1]), source)
+        return jax.random.randint(walk, (size,), bounds[episode], bounds[episode + 1]), source
+
+    def _stretch(self, index: Array, source: Array, n_step: int, discount: float) -> Batch:
+        """The steps from transition `index` on, n at most and none beyond the episode."""
+        batch = self._gather(index, source)
+        if n_step == 1:
+            return batch
+        columns, row = self.columns, self.columns.rows[index]
+        end = self._end(index)
+        steps = jnp.minimum(n_step, end - index)
+        ahead = jnp.arange(1, n_step)  # the first step's reward is in the batch already
+        later = jnp.minimum(index[:, None] + ahead, end[:, None] - 1)  # [B, n − 1], stopping at the episode's last
+        rewards = columns.rewards[self.ranges.reward[source][:, None], later]
+        rewards = jnp.where(ahead < steps[:, None], rewards * discount**ahead, 0.0)
+        return batch._replace(
+            rewards=batch.rewards + jnp.sum(rewards, axis=1),
+            terminations=columns.terminations[index + steps - 1].astype(jnp.float32),
+            next_observations=columns.observations[row + steps],
+            steps=steps.astype(jnp.float32),
+        )
+
+    def _with_next_actions(self, batch: Batch, index: Array) -> Batch:
+        """The batch with the action that follows each stretch from transition `index` on, if its episode goes on."""
+        end = self._end(index)
+        after = index + (1 if batch.steps is None else batch.steps.astype(index.dtype))
+        actions = self.columns.actions[jnp.minimum(after, end - 1)]
+        return batch._replace(next_actions=actions, continues=(after < end).astype(jnp.float32))
+
+    def _end(self, index: Array) -> Array:
+        """The transition after the last of an episode that a transition belongs to: [B] -> [B]."""
+        episode = self.columns.rows[index] - index  # each episode adds one row
+        return self.columns.episodes[episode + 1]
+
+    def _weighted(self, key: Array, size: int, allowed: Array) -> tuple[Array, Array]:
+        """Transitions [size] of the allowed sources, each as often as its weight says, and their sources."""
+        assert self.weights is not None
+        ranges, ends = self.ranges, jnp.cumsum(self.ranges.size)
+        total = jnp.where(ends > 0, self.weights[ends - 1], 0)  # [K] of all sources up to each
+        masses = jnp.diff(total, prepend=0)
+        chosen = jnp.where(allowed, masses, 0)
+        source, rest = _locate(_below(jax.random.bits(key, (size,), jnp.uint32), chosen.sum()), chosen)
+        position = jnp.searchsorted(self.weights, (total - masses)[source] + rest, side="right")
+        return ranges.start[source] + position - (ends - ranges.size)[source], source
 
     def _gather(self, index: Array, source: Array) -> Batch:
         columns, row = self.columns, self.columns.rows[index]
         return Batch(
             observations=columns.observations[row],
             actions=columns.actions[index],
-            rewards=columns.rewards[self.ranges.reward[source], index] * self.ranges.scale[source],
+            rewards=columns.rewards[self.ranges.reward[source], index],
             terminations=columns.terminations[index].astype(jnp.float32),
             next_observations=columns.observations[row + 1],
             own=(source == 0).astype(jnp.float32),
@@ -169,38 +232,20 @@ class Pool:
         )
 
 
+def _below(bits: Array, limit: Array) -> Array:
+    """⌊bits·limit / 2³²⌋: 32 random bits as a number below `limit`.
+
+    Whatever 2³² lacks of being a multiple of the limit is spread over all numbers. `jax.random.randint` puts it on the
+    small ones, which is too much for limits of the order of 2³¹.
+    """
+    limit = limit.astype(jnp.uint32)
+    high, low = (bits >> 16) * (limit & 0xFFFF), (bits & 0xFFFF) * (limit >> 16)
+    carry = ((bits & 0xFFFF) * (limit & 0xFFFF) >> 16) + (high & 0xFFFF) + (low & 0xFFFF)
+    return ((bits >> 16) * (limit >> 16) + (high >> 16) + (low >> 16) + (carry >> 16)).astype(jnp.int32)
+
+
 def _locate(position: Array, sizes: Array) -> tuple[Array, Array]:
     """The range each position [B] falls in when ranges of these sizes [K] are laid end to end, and the offset there."""
     ends = jnp.cumsum(sizes)
     source = jnp.sum(position[:, None] >= ends[:-1], axis=1, dtype=jnp.int32)  # K is small: no search needed
     return source, position - (ends - sizes)[source]
-
-
-def stack(pools: Sequence[Pool]) -> Pool:
-    """Pools of one lake on a leading axis, for `jax.vmap(f, in_axes=(stacked.axes(), …))`; the columns aren't copied.
-
-    Pools with fewer sources are padded with ranges of size 0.
-    """
-    if not pools:
-        raise ConfigError("there is no pool to stack; give at least one")
-    # A lake only ever appends reward rows, so the longest table serves every pool made from it.
-    columns = max((pool.columns for pool in pools), key=lambda columns: columns.rewards.shape[0])
-    if any(pool.columns.observations is not columns.observations for pool in pools):
-        raise ConfigError("only pools of one lake can be stacked; cut them from the same Lake")
-    if len({pool.info.sampling for pool in pools}) > 1:
-        raise ConfigError("pools that sample by transition and by episode can't be stacked; use one sampling")
-    width = max(len(pool.ranges.size) for pool in pools)
-
-    def padded(values: Array) -> Array:
-        return jnp.pad(values, (0, width - len(values)))
-
-    infos = tuple(pool.info for pool in pools)
-    return Pool(
-        columns=columns,
-        ranges=jax.tree.map(lambda *values: jnp.stack([padded(value) for value in values]), *(p.ranges for p in pools)),
-        mean=jnp.stack([pool.mean for pool in pools]),
-        std=jnp.stack([pool.std for pool in pools]),
-        reward_min=jnp.stack([pool.reward_min for pool in pools]),
-        reward_max=jnp.stack([pool.reward_max for pool in pools]),
-        info=replace(infos[0], task=" ".join(info.task for info in infos), members=infos),
-    )

@@ -3,11 +3,12 @@
 For a robot whose reward nobody can recompute from a state: r(s, a, s') is learned from the main task's transitions and
 read off for the shared ones. Members start from different weights and see different batches, so they agree where the
 main data is dense and part where it is thin; their spread is the doubt, and `penalty` times it can be subtracted.
+With a penalty this is PDS (Hu et al., 2023), which pairs it with IQL.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,9 +17,12 @@ import optax
 from jax import Array
 
 from utds import progress
-from utds.algorithms.networks import MLP, ensemble, init_ensemble
+from utds.data.cache import cached
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
+from utds.networks import MLP, ensemble, init_ensemble
+from utds.normalizer import Normalizer
+from utds.version import __version__
 
 _CHUNK = 250  # gradient steps between two moves of the progress bar
 
@@ -44,9 +48,58 @@ class LearnedReward:
         if not 0 < self.held_out < 1:
             raise ConfigError(f"held_out is {self.held_out}; it is a share between 0 and 1")
 
-    def identity(self) -> dict[str, Any]:
-        """All that the ensemble's predictions depend on; the penalty comes after."""
-        return {name: value for name, value in asdict(self).items() if name != "penalty"}
+    name = "learned"
+    uses_main = True
+
+    @property
+    def identity(self) -> str:
+        """Such as "learned", or "learned:penalty=2.0": the fields that differ from their defaults."""
+        parts = []
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if value != item.default:
+                parts.append(f"{item.name}={'-'.join(map(str, value)) if isinstance(value, tuple) else value}")
+        return ":".join(["learned", *([",".join(parts)] if parts else [])])
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None) -> np.ndarray:
+        """Rewards [N] float32: the ensemble's mean minus `penalty` standard deviations."""
+        if main is None:
+            raise ConfigError("a learned reward needs the main task's own data to learn from")
+        if main.metadata.labelling == "zero":
+            raise DataError(f"{main.name} holds no rewards to learn from; label it first")
+        found = self.predict(dataset, main)
+        return np.ascontiguousarray(found.mean - self.penalty * found.std)
+
+    def predict(self, dataset: Dataset, main: Dataset) -> "Prediction":
+        """Regress an ensemble on `main` and predict the rewards of `dataset`; kept beside a stored dataset."""
+        if (dataset.observation_size, dataset.action_size) != (main.observation_size, main.action_size):
+            raise DataError(
+                f"{dataset.name} and {main.name} have different dimensions; no reward carries over between them"
+            )
+        model = replace(self, penalty=0.0)  # which comes after the prediction: one fit serves all penalties
+        key = {"from": model.identity, "data": dataset.digest, "main": main.digest, "utds": __version__}
+
+        def compute() -> dict[str, np.ndarray]:
+            fitted = model.fit(main)
+            values = np.stack(fitted.predict(dataset), axis=1)
+            return {"values": values, "fit": np.array([fitted.correlation, fitted.error])}
+
+        kept = cached(dataset, key, (dataset.size, 2), compute)
+        mean, std = kept["values"].T
+        return Prediction(mean, std, *kept["fit"].tolist())
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        """How sure the reward is: on held-out main data, on this data, and against the truth where it is known."""
+        assert main is not None
+        found = self.predict(dataset, main)
+        middle, worst = np.quantile(found.std, (0.5, 0.9))
+        notes = [
+            f"on episodes of {main.name} kept aside: correlation {found.correlation:.3f}, error {found.error:.3g}",
+            f"doubt about {dataset.name}: median {middle:.3g}, worst tenth above {worst:.3g}",
+        ]
+        if truth is not None and truth.std() > 0 and found.mean.std() > 0:
+            notes.append(f"correlation with the true rewards: {_correlation(found.mean, truth):.3f}")
+        return notes
 
     def fit(self, main: Dataset) -> "RewardModel":
         """Regress the ensemble on the rewards of `main`."""
@@ -73,23 +126,26 @@ class LearnedReward:
         return RewardModel(params, scale, _correlation(mean, targets[test]), error)
 
 
+class Prediction(NamedTuple):
+    """What an ensemble says about the rewards of a dataset, and how sure it is."""
+
+    mean: np.ndarray  # [N] float32
+    std: np.ndarray  # [N] float32, over the members: the doubt about each transition
+    correlation: float  # of the mean with the true rewards, on episodes of the main data kept aside
+    error: float  # root mean square on those episodes, in units of reward
+
+
 @dataclass(frozen=True)
 class _Scale:
     """Inputs and targets brought to mean 0 and deviation 1."""
 
-    centre: np.ndarray  # [in]
-    width: np.ndarray  # [in]
+    inputs: Normalizer
     target_centre: float
     target_width: float
 
     @classmethod
     def of(cls, inputs: np.ndarray, targets: np.ndarray) -> "_Scale":
-        width = inputs.std(axis=0)
-        spread = float(targets.std())
-        return cls(inputs.mean(axis=0), np.where(width < 1e-6, 1, width), float(targets.mean()), spread or 1.0)
-
-    def inputs(self, rows: np.ndarray) -> np.ndarray:
-        return (rows - self.centre) / self.width
+        return cls(Normalizer.fit(inputs), float(targets.mean()), float(targets.std()) or 1.0)
 
     def targets(self, rewards: np.ndarray) -> np.ndarray:
         return (rewards - self.target_centre) / self.target_width

@@ -1,6 +1,7 @@
 """Datasets on disk: Minari datasets under Minari's own root, written atomically, checked by digest."""
 
 import contextlib
+import functools
 import importlib.metadata
 import itertools
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import numpy as np
 
 from utds import files
 from utds.data import ids, layout
-from utds.data.columns import COLUMNS, Metadata
+from utds.data.columns import COLUMNS, KNOWN, Metadata
 from utds.data.dataset import Dataset, column_digest, content_digest
 from utds.errors import DataError
 from utds.version import __version__
@@ -31,10 +32,8 @@ def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) ->
     if id is None:
         raise DataError("a dataset needs an id to be stored under, such as walker-walk/medium")
     name, folder = ids.full(id), ids.folder(id)
-    if (folder / "data").exists() and not overwrite:
-        raise DataError(f"{ids.short(name)} exists already; choose another id or version, or ask to overwrite it")
-    metadata = replace(dataset.metadata, id=ids.short(name), versions=dataset.metadata.versions or versions())
-    with files.atomic(folder) as part:
+    metadata = replace(dataset.metadata, id=ids.short(name), versions=dataset.metadata.versions or dict(versions()))
+    with claim(id, overwrite=overwrite), files.atomic(folder) as part:
         (part / "data").mkdir(parents=True)
         path = part / "data" / layout.FILE
         columns = layout.describe(dataset, layout.write(dataset, path))
@@ -52,18 +51,54 @@ def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) ->
     return load(name)
 
 
+@contextlib.contextmanager
+def claim(id: str, *, overwrite: bool = False) -> Iterator[None]:
+    """Be the only process that may store `id` while the block runs; an existing dataset is refused at once.
+
+    Whoever computes long before saving claims the id first.
+    """
+    name, folder = ids.short(ids.full(id)), ids.folder(id)
+    with files.lock(folder.with_name(f".{folder.name}.lock"), f"the dataset {name}"):
+        files.restore(folder.parent)
+        if (folder / "data").exists() and not overwrite:
+            raise DataError(f"{name} exists already; choose another id or version, or pass --overwrite to replace it")
+        yield
+
+
 def load(id: str) -> Dataset:
     """The dataset stored under an id such as walker-walk/medium; its columns are read when asked for.
 
     Datasets that another tool put under Minari's root are imported on the way.
     """
-    _restore(id)
+    files.restore(ids.folder(id).parent)
     name, folder = ids.find(id)
+    before = _stamp(folder)
+    try:
+        found = _load(name, folder)
+    except DataError:
+        if _stamp(folder) == before:
+            raise
+    else:
+        if _stamp(folder) == before:
+            return found
+    return load(id)  # it was replaced between its metadata and its data
+
+
+def _stamp(folder: Path) -> tuple[int, int] | None:
+    """What changes when a folder is replaced."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_ctime_ns
+
+
+def _load(name: str, folder: Path) -> Dataset:
     described = read_metadata(folder)
     if "utds" not in described:
-        from utds.data import importers
+        from utds.data.formats import minari
 
-        return importers.from_minari(name)
+        return minari.read(name).dataset()
     path = folder / "data" / layout.FILE
     try:
         return _parsed(name, path, described["utds"], described.get("total_steps"))
@@ -112,17 +147,22 @@ def verify(id: str, threads: int | None = None) -> Verification:
     if content_digest(dataset, sums) != dataset.digest:
         raise DataError(f"{dataset.name}: the metadata were altered since they were written; restore the dataset")
     try:
-        runs = layout.located(dataset, path)
+        extents = layout.located(dataset, path)
     except (OSError, KeyError, RuntimeError) as error:
         raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}; restore the dataset") from error
-    if runs != {column: ours["columns"][column]["runs"] for column in dataset.columns}:
+    if extents != {column: ours["columns"][column]["runs"] for column in dataset.columns}:
         raise DataError(f"{path}: the columns lie elsewhere than recorded; it was rewritten by another tool")
     return Verification(dataset.digest, dataset.columns, _reward_error(dataset, threads))
 
 
+@functools.cache
 def versions() -> dict[str, str]:
-    """The versions of the libraries that data depends on."""
-    return {"utds": __version__} | {library: importlib.metadata.version(library) for library in _LIBRARIES}
+    """The versions of the libraries that data depends on; dm_control may be missing where only own data is used."""
+    found = {"utds": __version__}
+    for library in _LIBRARIES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[library] = importlib.metadata.version(library)
+    return found
 
 
 def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> Dataset:
@@ -133,8 +173,8 @@ def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> D
     if size != ours["bytes"]:
         what = "was cut short" if size < ours["bytes"] else "was changed by another tool"
         raise DataError(f"{path} has {size} bytes instead of {ours['bytes']}: it {what}; restore it or make it again")
-    runs = np.array(ours["lengths"], np.int64).reshape(-1, 2)
-    lengths = np.repeat(runs[:, 0], runs[:, 1])
+    repeated = np.array(ours["lengths"], np.int64).reshape(-1, 2)  # (length, how many episodes in a row have it)
+    lengths = np.repeat(repeated[:, 0], repeated[:, 1])
     columns = layout.columns(path, ours["columns"])
     for column, found in columns.items():
         if found.shape[0] != lengths.sum() + COLUMNS[column].per_episode * len(lengths):
@@ -146,11 +186,14 @@ def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> D
 
 
 def _for_minari(dataset: Dataset, metadata: Metadata, name: str, path: Path) -> dict[str, Any]:
-    """What Minari expects in its metadata file. No environment is named: none is needed to read the data."""
+    """What Minari expects in its metadata file; the environment is named where it is one of this package's tasks."""
+    import gymnasium
     from gymnasium.spaces import Box
     from minari.serialization import serialize_space
 
-    described = {
+    from utds.data.formats.minari import environment_id
+
+    described: dict[str, Any] = {
         "dataset_id": name,
         "total_episodes": dataset.episodes,
         "total_steps": dataset.size,
@@ -163,28 +206,24 @@ def _for_minari(dataset: Dataset, metadata: Metadata, name: str, path: Path) -> 
         "author": ["utds"],
         "description": metadata.description or f"{metadata.kind or 'data'} of {metadata.task}",
     }
+    environment = environment_id(metadata)
+    if environment is not None:
+        described["env_spec"] = gymnasium.spec(environment).to_json()
     if metadata.random_return is not None and metadata.expert_return is not None:
         described |= {"ref_min_score": metadata.random_return, "ref_max_score": metadata.expert_return}
     return described
 
 
-def _restore(id: str) -> None:
-    """Bring back a dataset whose replacement was killed between its two renames."""
-    folder = ids.folder(id)
-    if not folder.exists():
-        found = list(folder.parent.glob(f".{folder.name}.*.part/replaced"))
-        if found:  # an earlier kill may have left an older one: the last to step aside is the one to bring back
-            max(found, key=lambda path: path.stat().st_ctime_ns).rename(folder)
-
-
 def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
     if "physics" not in dataset or dataset.metadata.domain is None:
         return None
-    from utds.data import relabel
+    from utds.data import labelling
 
     worst = 0.0
-    for names, rewards, rows in relabel.physics_passes(dataset, threads):
-        stored = [(dataset.metadata.task, dataset.read("rewards", rows.start, rows.stop))]
+    for names, rewards, rows in labelling.physics_passes(dataset, threads):
+        stored = []
+        if dataset.metadata.labelling == KNOWN:  # labels of another origin are no facts to be checked
+            stored.append((dataset.metadata.task, dataset.read("rewards", rows.start, rows.stop)))
         if "task_rewards" in dataset:
             kept = dataset.read("task_rewards", rows.start, rows.stop)
             stored += [(task, kept[:, i]) for i, task in enumerate(dataset.metadata.task_names)]

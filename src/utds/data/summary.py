@@ -1,14 +1,16 @@
 """Datasets in the terminal: a list of them, one in detail, its returns as a picture."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
-from utds.data.columns import COLUMNS
+from utds.data import actions as units
+from utds.data.columns import COLUMNS, KNOWN
 from utds.data.dataset import Dataset
+from utds.data.importing import Imported
 
 _BINS = 12
 _WIDTH = 40  # characters of the longest bar
@@ -34,12 +36,34 @@ def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
     return table
 
 
+def imports(made: Sequence[Imported]) -> Table:
+    """What was found in each source, and what became of it."""
+    table = Table("id", "from", "task", "episodes", "steps", "actions", "rewards")
+    table.columns[0].no_wrap = True
+    for column in table.columns[3:5]:
+        column.justify = "right"
+    for each in made:
+        data, meta = each.dataset, each.dataset.metadata
+        table.add_row(
+            each.id,
+            f"{each.format}: {each.source}",
+            meta.task,
+            str(data.episodes),
+            str(data.size),
+            f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
+            "none" if meta.labelling == "zero" else f"{data.rewards.min():.4g} to {data.rewards.max():.4g}",
+        )
+    return table
+
+
 def facts(dataset: Dataset) -> Table:
     """The metadata and the size, a line each."""
     meta = dataset.metadata
     table = Table(title=dataset.name, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
         "task": meta.task,
+        "rewards from": None if meta.labelling == KNOWN else meta.labelling,
+        "actions": units.text(meta.action_low, meta.action_high) if meta.action_low else None,
         "domain": meta.domain,
         "kind": meta.kind,
         "seed": meta.seed,

@@ -5,72 +5,19 @@ that ends in `utds.domains.register(DOMAIN)`; the environment variable `UTDS_DOM
 line (several are separated as in `PATH`). Importing this package registers every task with Gymnasium.
 """
 
-import functools
-import importlib.util
-import os
-from pathlib import Path
-
-from utds.domains import gym, jaco, pointmass, quadruped, walker
+from utds.domains import gym, registry
 from utds.domains.base import Domain, Features, Task, add_sensor
-from utds.errors import DomainError
+from utds.domains.registry import get, names, task, task_ids
 
 __all__ = ["Domain", "Features", "Task", "add_sensor", "get", "names", "register", "task", "task_ids"]
-
-_DOMAINS: dict[str, Domain] = {d.DOMAIN.name: d.DOMAIN for d in (walker, quadruped, jaco, pointmass)}
 
 
 def register(domain: Domain) -> Domain:
     """Make a domain known by its name, here and as Gymnasium environments. Returns it."""
-    known = _DOMAINS.get(domain.name)
-    if known is not None and known is not domain:
-        raise DomainError(f"a domain named {domain.name!r} exists already; give yours another name")
-    if not domain.name.isidentifier() or "-" in domain.name:
-        raise DomainError(
-            f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'"
-        )
-    _DOMAINS[domain.name] = domain
+    registry.add(domain)
     gym.register_domain(domain)
     return domain
 
 
-@functools.cache
-def _load_own() -> None:
-    """Run the files that `UTDS_DOMAINS` names, once."""
-    for path in filter(None, os.environ.get("UTDS_DOMAINS", "").split(os.pathsep)):
-        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
-        if spec is None or spec.loader is None or not Path(path).is_file():
-            raise DomainError(f"UTDS_DOMAINS names {path!r}, which is no Python file")
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
-
-
-def names() -> tuple[str, ...]:
-    """The names of all domains."""
-    _load_own()
-    return tuple(_DOMAINS)
-
-
-def get(name: str) -> Domain:
-    """The domain of that name."""
-    if name not in names():
-        raise DomainError(f"there is no domain {name!r}; there are {', '.join(names())}")
-    return _DOMAINS[name]
-
-
-def task_ids(domain: Domain) -> tuple[str, ...]:
-    """The ids of a domain's tasks, such as walker-walk."""
-    return tuple(f"{domain.name}-{task.name}" for task in domain.tasks)
-
-
-def task(task_id: str) -> tuple[Domain, Task]:
-    """The domain and the task of an id such as walker-walk or jaco-reach-top-left."""
-    name, dash, rest = task_id.partition("-")
-    if not dash or name not in names():
-        raise DomainError(
-            f"there is no task {task_id!r}; a task is <domain>-<task>, such as walker-walk (see: utds domains)"
-        )
-    domain = get(name)
-    return domain, domain.task(rest)
-
-
-for _domain in _DOMAINS.values():
+for _domain in registry.built_in():
     gym.register_domain(_domain)

@@ -7,18 +7,22 @@ batch of states at once: the leading axis `[n]` is the batch.
 
 import copy
 import functools
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import mujoco
+import mujoco.rollout
 import numpy as np
 from numpy.typing import NDArray
 
-from utds.domains.suite import quiet
+from utds import progress
+from utds.domains.dm_control_utils import quiet
 from utds.errors import DomainError, SimulationError
 
 Array = NDArray[np.float64]
 
+ROWS = 16_384  # stored states a call: large enough to fill the threads, small enough that readings stay in cache
 FEW_SHAPES = 4  # geoms of a body, up to which testing each is quicker than a hierarchy
 
 # Draws one start state [state_size] with dm_control's own kind of random generator.
@@ -81,6 +85,7 @@ class Task:
 
     name: str
     reference: float | None = None  # return of a trained expert over one episode, for normalised scores
+    own_reference: bool = False  # whether the reference is our shipped expert's return, not a published one
     random: float = 0.0  # return of uniformly random actions over one episode, measured
 
 
@@ -98,7 +103,8 @@ class Domain:
     observe: Callable[[Features], Array]  # features -> observations [n, observation_size]
     reward: Callable[[Features, Array], Array]  # of the states *reached* by actions [n, A]: all tasks', [n, tasks]
     start: Callable[[], Start]  # makes the task's own start-state sampler (dm_control's where it has one)
-    spread: Callable[[], Start] | None = None  # a wider sampler for exploration while collecting; None: the same
+    least_reward: float | None = None  # that a step can bring, where known: intervals of returns don't reach below it
+    exploration_start: Callable[[], Start] | None = None  # a wider sampler, for collecting; None: the same as start
     camera: str | int = -1  # the camera that renders, -1 for MuJoCo's free one
 
     @property
@@ -149,9 +155,10 @@ class Domain:
         low, high = self.model.actuator_ctrlrange.T
         return (low + high) / 2, (high - low) / 2
 
-    def start_state(self, seed: int, index: int = 0, spread: bool = False) -> Array:
+    def start_state(self, seed: int, index: int = 0, exploration_start: bool = False) -> Array:
         """The start state `[state_size]` of copy `index` for a seed, remembered: dm_control's samplers are slow."""
-        return _start_state(self, seed, index, spread and self.spread is not None).copy()
+        wider = exploration_start and self.exploration_start is not None
+        return _start_state(self, seed, index, wider).copy()
 
     def task_rewards(self, features: Features, actions: Array) -> Array:
         """The rewards `[n, tasks]` of all tasks."""
@@ -165,8 +172,6 @@ class Domain:
 
     def rewards(self, physics: Array, actions: Array, threads: int | None = None) -> Array:
         """The rewards `[M, tasks]` of states *reached*, `[M, state_size]`, by actions `[M, A]`: one threaded pass."""
-        from utds.domains.kinematics import features_of
-
         actions = np.asarray(actions, np.float64)
         if actions.ndim != 2 or actions.shape[1] != self.action_size or len(actions) != len(physics):
             raise SimulationError(
@@ -179,16 +184,61 @@ class Domain:
 
 
 @functools.lru_cache(maxsize=64)
-def _sampler(domain: Domain, spread: bool) -> Start:
+def _sampler(domain: Domain, wider: bool) -> Start:
     with quiet():
-        return domain.spread() if spread and domain.spread else domain.start()
+        return domain.exploration_start() if wider and domain.exploration_start else domain.start()
 
 
 @functools.lru_cache(maxsize=65536)
-def _start_state(domain: Domain, seed: int, index: int, spread: bool) -> Array:
+def _start_state(domain: Domain, seed: int, index: int, wider: bool) -> Array:
     random = np.random.RandomState(np.random.SeedSequence([seed, index]).generate_state(8))
     with quiet():
-        return np.asarray(_sampler(domain, spread)(random), np.float64)
+        return np.asarray(_sampler(domain, wider)(random), np.float64)
+
+
+def features_of(domain: Domain, physics: Array, threads: int | None = None) -> Iterator[tuple[slice, Features]]:
+    """Yield the features of `physics [M, state_size]` in blocks of rows.
+
+    A rollout of one step reads the sensors at the state it starts from, so the physics of the step itself doesn't
+    matter and contacts and constraints are left out. Readings that depend on accelerations (force, torque,
+    accelerometer) can't be recovered from a stored state, and aren't among these features.
+    """
+    physics = np.ascontiguousarray(physics, np.float64)
+    if physics.ndim != 2 or physics.shape[1] != domain.state_size:
+        raise SimulationError(
+            f"{domain.name}: physics must have shape (rows, {domain.state_size}), got {physics.shape}"
+        )
+    bad = np.flatnonzero(~np.isfinite(physics).all(axis=1))
+    if bad.size:
+        raise SimulationError(f"{domain.name}: physics row {bad[0]} has a NaN or infinite value")
+    threads = threads or os.cpu_count() or 1
+    model = _lean_model(domain)
+    data = [mujoco.MjData(model) for _ in range(threads)]
+    with (
+        mujoco.rollout.Rollout(nthread=threads) as pool,
+        progress.bar(f"relabelling {domain.name}", total=len(physics), unit="states") as advance,
+    ):
+        for first in range(0, len(physics), ROWS):
+            rows = slice(first, min(first + ROWS, len(physics)))
+            block = physics[rows]
+            states = np.concatenate([np.zeros((len(block), 1)), block], axis=1)  # time, qpos, qvel, act
+            _, sensors = pool.rollout(model, data, states, nstep=1)
+            yield rows, Features(model, sensors[:, 0], block)
+            advance(len(block))
+
+
+@functools.lru_cache(maxsize=64)
+def _lean_model(domain: Domain) -> mujoco.MjModel:
+    """The domain's model without contacts, constraints and acceleration sensors."""
+    spec, full = domain.spec(), domain.model
+    for i in range(full.nsensor):
+        if full.sensor_needstage[i] == mujoco.mjtStage.mjSTAGE_ACC:
+            spec.delete(spec.sensor(full.sensor(i).name))
+    with quiet():
+        model = spec.compile()
+    disable = mujoco.mjtDisableBit
+    model.opt.disableflags |= disable.mjDSBL_CONTACT | disable.mjDSBL_CONSTRAINT | disable.mjDSBL_AUTORESET
+    return model
 
 
 def add_sensor(spec: mujoco.MjSpec, name: str, kind: str, of: str, name_of: str) -> None:

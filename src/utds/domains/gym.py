@@ -1,22 +1,27 @@
 """Every task as a Gymnasium environment: `gymnasium.make("utds/WalkerWalk-v0")`, or `make_vec` for many at once.
 
+Importing `utds.domains` registers them. Gymnasium does so itself where the id names the module:
+`gymnasium.make("utds.domains:utds/WalkerWalk-v0")`. Its entry points for plugins ended with version 1.0.
+
 Observations are float32 in dm_control's own order, actions lie in [-1, 1] and are clipped to it. The time limit is a
 truncation; nothing ever terminates.
 """
 
-from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
 
-import utds.domains as registry
+from utds.domains import registry
 from utds.domains.base import Domain, Task
 from utds.domains.render import Camera
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError
 
+# Gymnasium 1.0 has no name for it: there every vector environment resets with the next step.
+AUTORESET = (
+    {"autoreset_mode": gymnasium.vector.AutoresetMode.NEXT_STEP} if hasattr(gymnasium.vector, "AutoresetMode") else {}
+)
 SIZE = 480  # pixels, both ways
 
 
@@ -33,8 +38,9 @@ def register_domain(domain: Domain) -> None:
             continue
         gymnasium.register(
             env_id(domain, task),
-            entry_point=partial(TaskEnv, domain.name, task.name),
-            vector_entry_point=partial(VectorTaskEnv, domain.name, task.name),
+            entry_point=f"{__name__}:TaskEnv",  # names, not objects: a spec can go to JSON, and come back anywhere
+            vector_entry_point=f"{__name__}:VectorTaskEnv",
+            kwargs={"domain": domain.name, "task": task.name},
             max_episode_steps=None,  # the environment truncates by itself, the vector one too
         )
 
@@ -49,6 +55,8 @@ def _spaces(domain: Domain) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]
 class TaskEnv(gymnasium.Env):
     """One task. `info["rewards"]` holds the rewards of all tasks of the domain, `info["physics"]` the state."""
 
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012 (as Gymnasium declares it)
+
     def __init__(self, domain: str, task: str, render_mode: str | None = None) -> None:
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
@@ -56,7 +64,7 @@ class TaskEnv(gymnasium.Env):
         self._domain = registry.get(domain)
         self._task = self._domain.tasks.index(self._domain.task(task))
         self.observation_space, self.action_space = _spaces(self._domain)
-        self.metadata = {"render_modes": ["rgb_array"], "render_fps": round(1 / self._domain.control_timestep)}
+        self.metadata = type(self).metadata | {"render_fps": round(1 / self._domain.control_timestep)}
         self._simulator = Simulator(self._domain, 1)
         self._camera = Camera(self._domain, SIZE, SIZE) if render_mode else None
         self._steps = 0
@@ -93,7 +101,7 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
         self._domain = registry.get(domain)
         self._task = self._domain.tasks.index(self._domain.task(task))
         self.num_envs = num_envs
-        self.metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
+        self.metadata = dict(AUTORESET)
         self.single_observation_space, self.single_action_space = _spaces(self._domain)
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)

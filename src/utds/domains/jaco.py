@@ -6,8 +6,7 @@ import mujoco
 import numpy as np
 
 from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.rewards import tol
-from utds.domains.suite import quiet_import
+from utds.domains.dm_control_utils import quiet_import, tolerance
 
 ARM, HAND = "jaco_arm/", "jaco_arm/jaco_hand/"
 JOINTS = 6
@@ -83,7 +82,7 @@ def observe(f: Features) -> Array:
 def reward(f: Features, _: Array) -> Array:
     """Of all four tasks, [n, 4]: how near each target is."""
     apart = f["pinch_position"][:, None] - PLACES
-    return tol(np.sqrt(np.add.reduce(apart * apart, axis=2)), high=RADIUS, margin=RADIUS)
+    return tolerance(np.sqrt(np.add.reduce(apart * apart, axis=2)), high=RADIUS, margin=RADIUS)
 
 
 RETURNS = ((191, 12), (223, 16), (193, 18), (203, 11))  # of an expert, of random actions
@@ -101,5 +100,6 @@ DOMAIN = Domain(
     observe=observe,
     reward=reward,
     start=start,
+    least_reward=0.0,
     camera="front_close",
 )

@@ -15,7 +15,7 @@ import mujoco
 import numpy as np
 
 from utds.domains.base import Array, Domain, Features, Start, Task
-from utds.domains.rewards import tol
+from utds.domains.dm_control_utils import tolerance
 
 LIMIT = 0.29  # metres: how far the slide joints let the mass go
 WALLS = ((-0.3, 0.18, -0.02, 0.02), (-0.02, 0.02, -0.18, 0.18))  # metres: from x to x, from y to y
@@ -68,7 +68,7 @@ def start() -> Start:
     return sample
 
 
-def spread() -> Start:
+def exploration_start() -> Start:
     """At rest, anywhere in the arena outside the walls: what exploration needs to find every corner."""
 
     def sample(random: np.random.RandomState) -> Array:
@@ -88,12 +88,12 @@ def in_wall(x: float, y: float) -> bool:
 def near(f: Features) -> Array:
     """How near each of the four targets is, [n, 4]."""
     x, y = f["qpos"].T[..., None] - PLACES
-    return tol(np.hypot(x, y), high=RADIUS, margin=MARGIN)
+    return tolerance(np.hypot(x, y), high=RADIUS, margin=MARGIN)
 
 
 def reward(f: Features, actions: Array) -> Array:
     """Of all four tasks, [n, 4]."""
-    gentle = np.add.reduce(tol(actions, margin=1, value_at_margin=0, sigmoid="quadratic"), axis=1) / 2
+    gentle = np.add.reduce(tolerance(actions, margin=1, value_at_margin=0, sigmoid="quadratic"), axis=1) / 2
     return near(f) * ((4 + gentle) / 5)[:, None]
 
 
@@ -108,6 +108,7 @@ DOMAIN = Domain(
     observe=lambda f: np.concatenate([f["qpos"], f["qvel"]], axis=1),
     reward=reward,
     start=start,
-    spread=spread,
+    least_reward=0.0,
+    exploration_start=exploration_start,
     camera="top",
 )

@@ -4,8 +4,7 @@ import mujoco
 import numpy as np
 
 from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.rewards import tol
-from utds.domains.suite import model_files, quiet_import
+from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
 
 TOES = ("front_left", "front_right", "back_right", "back_left")
 FLOOR = 100  # half side of the floor in metres: drawn only, a plane has no edge for the physics
@@ -41,7 +40,7 @@ def observe(f: Features) -> Array:
 
 
 def upright(f: Features) -> Array:
-    return tol(f["torso_z"][:, 2], low=1, high=np.inf, margin=2, value_at_margin=0, sigmoid="linear")
+    return tolerance(f["torso_z"][:, 2], low=1, high=np.inf, margin=2, value_at_margin=0, sigmoid="linear")
 
 
 #                 jump roll-fast walk run
@@ -55,14 +54,14 @@ def reward(f: Features, _: Array) -> Array:
     quantity[:, 0] = f["center_of_mass"][:, 2]
     quantity[:, 1] = np.sqrt(np.add.reduce(velocity * velocity, axis=1))
     quantity[:, 2:] = velocity[:, :1]
-    return upright(f)[:, None] * tol(quantity, LEAST, np.inf, LEAST, value_at_margin=0.5, sigmoid="linear")
+    return upright(f)[:, None] * tolerance(quantity, LEAST, np.inf, LEAST, value_at_margin=0.5, sigmoid="linear")
 
 
 DOMAIN = Domain(
     name="quadruped",
     tasks=(
         Task("jump", reference=888, random=199),
-        Task("roll-fast", random=149),
+        Task("roll-fast", reference=658, random=149, own_reference=True),
         Task("walk", reference=866, random=132),
         Task("run", reference=888, random=133),
     ),
@@ -74,5 +73,6 @@ DOMAIN = Domain(
     observe=observe,
     reward=reward,
     start=start,
+    least_reward=0.0,
     camera="x",
 )

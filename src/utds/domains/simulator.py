@@ -17,7 +17,7 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import ArrayLike
 
-import utds.domains as registry
+from utds.domains import registry
 from utds.domains.base import Array, Domain, Features
 from utds.errors import SimulationError
 
@@ -51,11 +51,12 @@ class Simulator:
         self._centre, self._half = (np.tile(x, (n, 1)) for x in self.domain.action_range)
         self._ready = False
 
-    def reset(self, seed: int, spread: bool = False) -> Array:
-        """Start every copy anew from its own start state; `spread` draws them from the domain's wider distribution."""
+    def reset(self, seed: int, exploration_start: bool = False) -> Array:
+        """Start every copy anew from its own start state: the task's, or one of the wider ones for exploration."""
         if not isinstance(seed, int | np.integer) or seed < 0:
             raise SimulationError(f"a seed is a non-negative whole number, got {seed!r}")
-        return self.set_physics(np.stack([self.domain.start_state(int(seed), i, spread) for i in range(self.n)]))
+        states = [self.domain.start_state(int(seed), i, exploration_start) for i in range(self.n)]
+        return self.set_physics(np.stack(states))
 
     def set_physics(self, states: ArrayLike) -> Array:
         """Start every copy from its state (qpos, qvel, act) in `[n, state_size]`, as dm_control's reset does."""

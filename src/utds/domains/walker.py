@@ -1,11 +1,37 @@
-"""The planar walker of the DeepMind Control Suite: stand, walk, run, flip."""
+"""The planar walker of the DeepMind Control Suite: stand, walk, run, flip.
+
+stand            (3·tall + (1 + upright)/2) / 4    tall: 1 from 1.2 m on; upright: the cosine of the tilt
+walk, run, flip  stand · (5·enough + 1) / 6        enough: 1 from 1 m/s, 8 m/s, 5 kg·m²/s on, falling linearly to 0
+"""
 
 import mujoco
 import numpy as np
 
 from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.rewards import tol
-from utds.domains.suite import model_files, quiet_import
+from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
+
+READINGS = (
+    ("torso_position", 2),  # height, m
+    ("torso_z", 2),  # cosine of the tilt
+    ("torso_subtreelinvel", 0),  # walk: speed, m/s
+    ("torso_subtreelinvel", 0),  # run
+    ("torso_angular_momentum", 1),  # flip: kg·m²/s
+)
+LEAST = np.array([[1.0], [8.0], [5.0]])  # of walk, run and flip for the full reward; none for none, linear between
+
+
+def reward(f: Features, _: Array) -> Array:
+    """Of all four tasks, [n, 4]: standing; for walk, run and flip standing and fast enough."""
+    readings = f.pick(READINGS)
+    height, upright, quantity = readings[0], readings[1], readings[2:]
+    rewards = np.empty((4, len(height)))
+    standing, moving = rewards[0], rewards[1:]
+    tall = tolerance(height, low=1.2, high=np.inf, margin=0.6)
+    np.divide(3.0 * tall + (1.0 + upright) / 2.0, 4.0, out=standing)
+    enough = tolerance(quantity, LEAST, np.inf, margin=LEAST, value_at_margin=0, sigmoid="linear")
+    np.divide(standing * (5.0 * enough + 1.0), 6.0, out=moving)
+    return rewards.T
+
 
 BODIES = ("torso", "right_thigh", "right_leg", "right_foot", "left_thigh", "left_leg", "left_foot")
 
@@ -40,29 +66,6 @@ def observe(f: Features) -> Array:
     return np.concatenate([orientations, f["torso_position"][:, 2:], f["qvel"]], axis=1)
 
 
-READINGS = (
-    ("torso_position", 2),  # height, m
-    ("torso_z", 2),  # cosine of the tilt
-    ("torso_subtreelinvel", 0),  # walk: speed, m/s
-    ("torso_subtreelinvel", 0),  # run
-    ("torso_angular_momentum", 1),  # flip: kg·m²/s
-)
-LEAST = np.array([[1.0], [8.0], [5.0]])  # of walk, run and flip for the full reward; none for none, linear between
-
-
-def reward(f: Features, _: Array) -> Array:
-    """Of all four tasks, [n, 4]: standing; for walk, run and flip standing and fast enough."""
-    readings = f.pick(READINGS)
-    height, upright, quantity = readings[0], readings[1], readings[2:]
-    rewards = np.empty((4, len(height)))
-    standing, moving = rewards[0], rewards[1:]
-    tall = tol(height, low=1.2, high=np.inf, margin=0.6)
-    np.divide(3.0 * tall + (1.0 + upright) / 2.0, 4.0, out=standing)
-    enough = tol(quantity, LEAST, np.inf, margin=LEAST, value_at_margin=0, sigmoid="linear")
-    np.divide(standing * (5.0 * enough + 1.0), 6.0, out=moving)
-    return rewards.T
-
-
 DOMAIN = Domain(
     name="walker",
     tasks=(
@@ -79,5 +82,6 @@ DOMAIN = Domain(
     observe=observe,
     reward=reward,
     start=start,
+    least_reward=0.0,
     camera="side",
 )

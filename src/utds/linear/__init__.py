@@ -22,9 +22,19 @@ from utds.linear.bounds import (
 )
 from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
 from utds.linear.learners import Ood, Problem, Solution, ensemble_pevi, lsvi, pevi, prepare
-from utds.linear.models import LinearMDP, family, low_rank, related, tabular
-from utds.linear.operator import Operator, operator
-from utds.linear.planning import Plan, evaluate, occupancy, performance, plan
+from utds.linear.models import (
+    LinearMDP,
+    Plan,
+    evaluate,
+    family,
+    low_rank,
+    occupancy,
+    performance,
+    plan,
+    related,
+    tabular,
+)
+from utds.linear.operator import Operator, ood_penalties, ood_steps, operator
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 
 __all__ = [
@@ -53,6 +63,8 @@ __all__ = [
     "low_rank",
     "lsvi",
     "occupancy",
+    "ood_penalties",
+    "ood_steps",
     "operator",
     "performance",
     "perturbed",

@@ -6,8 +6,7 @@ import numpy as np
 
 from utds.errors import ConfigError
 from utds.linear.learners import Problem, Solution
-from utds.linear.models import Array, Booleans, LinearMDP
-from utds.linear.planning import occupancy, performance, plan
+from utds.linear.models import Array, Booleans, LinearMDP, occupancy, performance, plan
 from utds.linear.regression import covariance
 
 

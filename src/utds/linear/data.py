@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from utds.errors import ConfigError, DataError
-from utds.linear.models import Array, Integers, LinearMDP
-from utds.linear.planning import occupancy, plan
+from utds.linear.models import Array, Integers, LinearMDP, occupancy, plan
 
 
 @dataclass(frozen=True, eq=False)

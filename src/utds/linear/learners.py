@@ -17,8 +17,7 @@ import numpy as np
 
 from utds.errors import ConfigError, DataError
 from utds.linear.data import Counts, Transitions, count
-from utds.linear.models import Array, LinearMDP
-from utds.linear.planning import greedy
+from utds.linear.models import Array, LinearMDP, greedy
 from utds.linear.regression import covariance, inverse_root
 
 Fit = Callable[[int, Array], tuple[Array, Array]]  # step, V [B, S] -> T̂V and Γ, both [B, S·A]

@@ -1,15 +1,15 @@
-"""Finite linear MDPs (paper, Appendix A.1): tabular, random low-rank, and families of tasks that share dynamics.
+"""Finite linear MDPs (paper, Appendix A.1), tabular and low-rank, in families that share dynamics; planned exactly.
 
     P(s' | s, a) = ⟨φ(s, a), ψ(s')⟩        r(s, a) = ⟨φ(s, a), θ⟩        ‖φ‖₂ ≤ 1,  r ∈ [0, 1]
 
 Axes, everywhere in `utds.linear`: B datasets, T steps, S states, A actions, d features. Steps count from 0 here and
-from 1 in the paper.
+from 1 in the paper. A policy is an array of probabilities [..., T, S, A]; leading axes are evaluated at once.
 """
 
 import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,63 @@ def family(mdp: LinearMDP, similarities: tuple[float, ...], rng: np.random.Gener
     return (mdp, *(related(mdp, similarity, rng) for similarity in similarities))
 
 
+class Plan(NamedTuple):
+    """What exact value iteration finds."""
+
+    policy: Array  # [T, S, A] greedy, one-hot; ties go to the first action
+    q: Array  # [T, S, A] Q*
+    values: Array  # [T + 1, S] V*, zero at the end
+
+
+def plan(mdp: LinearMDP) -> Plan:
+    """The optimal policy π* and its values, by backward induction."""
+    q = np.empty((mdp.horizon, mdp.states, mdp.actions))
+    values = np.zeros((mdp.horizon + 1, mdp.states))
+    for t in reversed(range(mdp.horizon)):
+        q[t] = mdp.backup(values[t + 1])
+        values[t] = q[t].max(axis=-1)
+    return Plan(greedy(q), q, values)
+
+
+def greedy(q: Array) -> Array:
+    """One-hot probabilities of the best action of `q` [..., A]; the first one on ties."""
+    return np.eye(q.shape[-1])[q.argmax(axis=-1)]
+
+
+def evaluate(mdp: LinearMDP, policy: Array) -> Array:
+    """V^π [..., T + 1, S] of `policy` [..., T, S, A]."""
+    _check_policy(mdp, policy)
+    values = np.zeros((*policy.shape[:-3], mdp.horizon + 1, mdp.states))
+    for t in reversed(range(mdp.horizon)):
+        values[..., t, :] = (policy[..., t, :, :] * mdp.backup(values[..., t + 1, :])).sum(axis=-1)
+    return values
+
+
+def occupancy(mdp: LinearMDP, policy: Array) -> Array:
+    """Probability [..., T, S, A] that `policy` is at pair (s, a) in step t."""
+    _check_policy(mdp, policy)
+    visited = np.empty(policy.shape)
+    state = np.broadcast_to(mdp.initial, (*policy.shape[:-3], mdp.states))
+    for t in range(mdp.horizon):
+        visited[..., t, :, :] = state[..., None] * policy[..., t, :, :]
+        state = np.einsum("...ij,ijk->...k", visited[..., t, :, :], mdp.transitions)
+    return visited
+
+
+def performance(mdp: LinearMDP, policy: Array) -> Array:
+    """Expected return [...] of `policy` from the initial distribution."""
+    return evaluate(mdp, policy)[..., 0, :] @ mdp.initial
+
+
 def _check_distribution(name: str, array: Array) -> None:
     proper = array.min() >= -_ROUNDING and np.abs(array.sum(axis=-1) - 1).max() <= _ROUNDING
     if not proper:  # so asked, NaN is refused too
         raise DataError(f"{name} must be non-negative and sum to 1 over the last axis")
+
+
+def _check_policy(mdp: LinearMDP, policy: Array) -> None:
+    if policy.shape[-3:] != (mdp.horizon, mdp.states, mdp.actions):
+        raise DataError(
+            f"the policy has shape {policy.shape}; its last axes must be (T, S, A) = "
+            f"{(mdp.horizon, mdp.states, mdp.actions)}"
+        )

@@ -1,6 +1,7 @@
-"""The UTDS operator of Lemma 2, on the pairs that a dataset holds.
+"""The operators of UTDS: Lemma 2's, on the pairs that a dataset holds, and the one for OOD actions (paper, §3.2).
 
-(𝒯Q)(s, a) = r(s, a) + γ·E_{s' ~ D, a' ~ π}[Q(s', a') − β₁Γ(s', a')]
+(𝒯Q)(s, a)    = r(s, a) + γ·E_{s' ~ D, a' ~ π}[Q(s', a') − β₁Γ(s', a')]
+(𝒯ᵒᵒᵈQ)(s, a) = Q(s, a) − β₂Γ(s, a)
 """
 
 from dataclasses import dataclass
@@ -50,3 +51,20 @@ def operator(counts: Counts, dataset: int, policy: Array, discount: float, beta:
     rewards = counts.rewards[dataset].sum(axis=0) / seen
     kernel = counts.next_states[dataset].sum(axis=0) / seen[..., None]
     return Operator(rewards, kernel, policy, discount, beta)
+
+
+def ood_penalties(steps: int, start: float = 3.0, decay: float = 0.99995, end: float = 0.1) -> Array:
+    """β₂ [steps] of every OOD step, max(start·decayᵗ, end); by default as in the paper's table."""
+    return np.maximum(start * decay ** np.arange(steps), end)
+
+
+def ood_steps(q: Array, penalties: Array, floor: float = -np.inf) -> Array:
+    """𝒯ᵒᵒᵈ applied to an ensemble `q` [N, ...] once for each of K penalties β₂: [K + 1, N, ...].
+
+    Γ is the members' standard deviation (ddof 1); values stay at or above `floor`.
+    """
+    course = [q]
+    for penalty in penalties:
+        q = np.maximum(q - penalty * q.std(axis=0, ddof=1), floor)
+        course.append(q)
+    return np.stack(course)

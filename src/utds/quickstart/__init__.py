@@ -4,6 +4,7 @@ A task's own data is poor; other tasks of the same robot were recorded plentiful
 trained on the same budget: own data alone, everything with CQL (Direct Sharing), with CDS, and with UTDS.
 """
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from utds import algorithms, experiment
+from utds import algorithms, training
 from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
 from utds.errors import ConfigError
 from utds.evaluation import Evaluation
 from utds.quickstart import pictures
-from utds.runs import Run
+from utds.training.run import Run
 
 METHODS = (  # label, algorithm, whether it reads the shared data
     ("own data alone (PBRL)", "pbrl", False),
@@ -52,14 +53,14 @@ STORIES = {
         steps=8_000,
         fields={
             "width": 64,
-            "batch": 128,
+            "batch_size": 128,
             "discount": 0.95,
             "tau": 0.05,
-            "actor_rate": 1e-3,
-            "critic_rate": 1e-3,
+            "actor_lr": 1e-3,
+            "critic_lr": 1e-3,
             "anneal_steps": 8_000,
         },
-        pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3, "saturation": 0.01},
+        pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3, "pretanh_l2": 0.01},
     ),
     "walker": Story(
         main="walker-walk",
@@ -103,12 +104,13 @@ def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: i
     for _, name, shares in METHODS:
         pool = lake.pool(main, *(others if shares else ()))
         fields = story.fields | (story.pessimism if name in ("pbrl", "utds") else {})
-        algorithm = algorithms.make(name, preset="cpu", **fields)
+        algorithm = algorithms.make(name, preset="fast", **fields)
         every = max(1, story.steps // 8)
         runs.append(
-            experiment.train(
+            training.train(
                 pool, algorithm, seeds=[seed], steps=story.steps, out=out / f"{name}-{seed}", resume=True,
                 eval_every=every, checkpoint_every=every, log_every=every,
+                trust_dynamics=True,  # both were recorded here, on the same simulator
             )
         )  # fmt: skip
     return runs
@@ -123,7 +125,7 @@ def table(story: Story, main: Dataset, found: list[tuple[str, Evaluation]]) -> T
     shown.add_row("its own data as recorded: best episode", f"{best:.0f}", "")
     for label, result in found:
         low, high = result.interval
-        shown.add_row(label, f"{result.mean:z.0f}", f"{low:z.0f} … {high:z.0f}")
+        shown.add_row(label, f"{result.mean:z.0f}", "–" if math.isnan(low) else f"{low:z.0f} … {high:z.0f}")
     return shown
 
 

@@ -1,22 +1,22 @@
 """What came out of a tree of runs, on one self-contained page.
 
-reading   run directories -> results          findings  gains, aggregates, costs, ablations
-labels    what to call unlike runs            words     findings in sentences
+load      run directories -> results          findings  gains, aggregates, costs, ablations
+labels    what to call unlike runs            text      findings in sentences
 commands  how to make a run again             svg, figures, page   drawing and the page
-study     results -> one table of cells       export    CSV and Markdown
+table     results -> one table of cells       export    CSV and Markdown
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from utds import files, progress
-from utds.report import export, page, reading
-from utds.report.study import Study
+from utds.report import export, load, page
+from utds.report.table import Study
 
 
 def study(folders: Sequence[Path]) -> Study:
     """The finished runs below the folders as one table."""
-    return Study(*reading.read(list(folders)))
+    return Study(*load.read(list(folders)))
 
 
 def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | None = None) -> None:

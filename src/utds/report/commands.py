@@ -1,13 +1,10 @@
 """The command that makes a run again, worked out from its configuration."""
 
-import functools
-import json
-import shlex
-from dataclasses import asdict
 from typing import Any
 
 from utds import algorithms
-from utds.report.reading import Result
+from utds.report.load import Result
+from utds.training import run_files
 
 
 def command(result: Result) -> str:
@@ -15,39 +12,21 @@ def command(result: Result) -> str:
     if result.command:
         return result.command
     config = result.config
-    main, *shared = [source["id"] for source in config["sources"]]
     preset, differences = nearest_preset(result.algorithm, result.fields)
-    words = ["utds", "train", main, *(["--share", *shared] if shared else [])]
-    words += ["--algo", result.algorithm, "--preset", preset]
-    if shared and config.get("rewards", "known") != "known":
-        words += ["--rewards", config["rewards"]]
-    if differences:
-        words += ["--set", *(f"{name}={_word(value)}" for name, value in differences.items())]
-    words += ["--seeds", len(config["seeds"]), "--first-seed", min(config["seeds"])]
-    words += ["--steps", config["steps"], "--eval-every", config["eval_every"]]
-    if config.get("episodes"):
-        words += ["--episodes", config["episodes"]]
-    return shlex.join(map(str, words))
+    weights = {"weights": config["weights"]} if config.get("weights", "uniform") != "uniform" else {}
+    return run_files.command(
+        datasets=[source["id"] for source in config["sources"]],
+        algorithm=result.algorithm,
+        preset=preset,
+        fields=differences,
+        rewards=config.get("rewards", "known"),
+        seeds=config["seeds"],
+        options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | weights,
+    )
 
 
 def nearest_preset(name: str, fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The preset from which an algorithm's fields differ least, and those that differ from it."""
-    presets = {preset: fields_of for preset in algorithms.PRESETS if (fields_of := _preset(name, preset))}
-    differences = {
-        preset: {k: v for k, v in fields.items() if k not in known or known[k] != v}
-        for preset, known in presets.items()
-    }
-    if not differences:  # an algorithm that this version doesn't know
+    if name not in algorithms.entries():  # an algorithm that this version doesn't know
         return "paper", fields
-    return min(differences.items(), key=lambda item: len(item[1]))
-
-
-@functools.cache
-def _preset(name: str, preset: str) -> dict[str, Any]:
-    if name not in algorithms.PRESETS[preset]:
-        return {}
-    return asdict(algorithms.make(name, preset=preset))  # type: ignore[call-overload]
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return algorithms.nearest_preset(name, fields)

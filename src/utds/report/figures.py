@@ -7,9 +7,9 @@ from markupsafe import Markup
 
 from utds.benchmark.aggregate import Interval
 from utds.report.findings import Ablation, Aggregates, Row
-from utds.report.reading import OWN, Array, Series
-from utds.report.study import Cell, Setting, Study
+from utds.report.load import OWN, Array, Series
 from utds.report.svg import STYLES, Plot, short, ticks
+from utds.report.table import RECORDED, Cell, Setting, Study
 
 POINTS = 60  # of a curve: more can't be told apart at this size
 
@@ -20,8 +20,10 @@ def bars(study: Study, main: Setting) -> Markup:
     labels = [label for label in study.sharing if any((s, label) in study.cells for s in sources)]
     cells = [study.cells[s, a] for s in sources for a in labels if (s, a) in study.cells]
     alone = [study.single(main, label) for label in labels]
-    y = _range(study, [cell.final for cell in (*cells, *alone) if cell])
-    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 6, 36, 34))
+    recorded = [np.array(study.recorded(main) or [], np.float64)]
+    y = _range(study, [cell.final for cell in (*cells, *alone) if cell] + recorded)
+    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 6, 36, 46))
+    plot.labels(y=f"final {study.measure}")
     names = [(i + 0.5, _lines(s.source)) for i, s in enumerate(sources)]
     plot.axes(yticks=ticks(*y))
     width = 0.8 / len(labels)
@@ -32,6 +34,10 @@ def bars(study: Study, main: Setting) -> Markup:
         for row, words in enumerate(names[i][1].split("\n")):
             plot.text(plot.px(i + 0.5), plot.height - 22 + 12 * row, words, "tick mid")
     plot.line([0, len(sources)], [max(0, y[0])] * 2, "base")
+    for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
+        plot.open(f"{name}: {value:.1f}")
+        plot.line([0, len(sources)], [value] * 2, "recorded" + " best" * (name != RECORDED[0]))
+        plot.close()
     return plot.render(f"{main}: final {study.measure} by shared source and algorithm")
 
 
@@ -52,13 +58,14 @@ def _bar(plot: Plot, left: float, width: float, cell: Cell, single: Cell | None,
 
 
 def curves(study: Study, setting: Setting) -> Markup:
-    """Scores along training: the mean over seeds within the lowest and highest; thin lines share nothing."""
+    """Scores along training: the mean over seeds within the lowest and highest; thin lines: trained without sharing."""
     mine = [study.cells[setting, label] for label in study.algorithms if (setting, label) in study.cells]
     alone = {c.algorithm: c for cell in mine if (c := study.single(setting, cell.algorithm)) and c is not cell}
     y = _range(study, [cell.curves.ravel() for cell in (*mine, *alone.values())])
     last = max(float(cell.steps[-1]) for cell in mine)
     plot = Plot((0, last), y)
     plot.axes(ticks(0, last, 3), ticks(*y))
+    plot.labels("gradient steps", study.measure)
     for cell in alone.values():
         plot.open(f"{cell.algorithm}, nothing shared: {cell.final.mean():.1f}", algorithm=cell.algorithm)
         keep = _thin(cell.steps.size)
@@ -92,6 +99,7 @@ def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[s
     last = max(float(series.steps[-1]) for *_, series in lines)
     plot = Plot((0, last), (0, top))
     plot.axes(ticks(0, last, 3), ticks(0, top))
+    plot.labels("gradient steps", "uncertainty Γ")
     for source, name, css, series in lines:
         number, keep = list(sources).index(source) % STYLES, _thin(series.steps.size)
         plot.open(f"{source}: {name} {series.values[-1]:.3g}", source=source)
@@ -108,8 +116,9 @@ def statistic(study: Study, found: Aggregates, name: str) -> Markup:
     ends = [end for interval in values for end in interval if np.isfinite(end)]
     margin = 0.06 * (max(ends) - min(ends) or 1)
     x = min(ends) - margin, max(ends) + margin
-    plot = Plot(x, (0, len(values)), height=30 + 20 * len(values), margins=(6, 10, 20, 112))
+    plot = Plot(x, (0, len(values)), height=42 + 20 * len(values), margins=(6, 10, 32, 112))
     plot.axes(ticks(*x))
+    plot.labels(f"{name}, {study.measure}")
     for i, (row, interval) in enumerate(zip(found.rows[::-1], values[::-1], strict=True)):
         plot.open(f"{_name(row)}: {_interval(interval)}", algorithm=row.algorithm)
         plot.text(104, plot.py(i + 0.5) + 4, _name(row), "tick end strong")
@@ -124,7 +133,8 @@ def statistic(study: Study, found: Aggregates, name: str) -> Markup:
 def profile(study: Study, found: Aggregates, which: str) -> Markup:
     """The share of runs (`profile`) or of settings (`mean_profile`) that reach a score, with 95 % bands."""
     taus = found.taus
-    plot = Plot((taus[0], taus[-1]), (0, 1), height=210)
+    plot = Plot((taus[0], taus[-1]), (0, 1), height=222)
+    plot.labels(f"{study.measure} τ", "share at τ or above")
     plot.axes(ticks(taus[0], taus[-1], 5), [(v, f"{v:.0%}") for v in (0, 0.25, 0.5, 0.75, 1)])
     for row in found.rows:
         interval, number = getattr(row, which), style(study, row.algorithm)
@@ -143,7 +153,8 @@ def ablation(study: Study, found: Ablation) -> Markup:
     """The final score against a field's values, a line a setting, a dot a seed."""
     cells = [cell for line in found.lines.values() for cell in line if cell]
     y = _range(study, [cell.final for cell in cells])
-    plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=220)
+    plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=232)
+    plot.labels(found.field, f"final {study.measure}")
     plot.axes([(i, f"{value:g}") for i, value in enumerate(found.values)], ticks(*y))
     for number, (setting, line) in enumerate(found.lines.items()):
         points = [(i, cell) for i, cell in enumerate(line) if cell]

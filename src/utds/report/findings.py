@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -13,13 +14,15 @@ import numpy as np
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
 from utds.report.labels import BETA
-from utds.report.reading import OWN, Array
-from utds.report.study import Cell, Setting, Study
+from utds.report.load import OWN, Array
+from utds.report.table import Cell, Setting, Study
 
 EVERYTHING = "all domains"
 WHICH = ("final", "best")  # the score after the last step; the highest along the way
 TAUS = 61  # points of a performance profile
 PROFILE_RESAMPLES = 2_000
+TARGETS = (50.0, 100.0)  # of optimality gaps: the paper's, and the reference expert
+MARGIN = 0.01  # of the scale of scores, or of the returns alone, that a clear gain must exceed
 SHOWN = 0.05  # gains have one decimal: a smaller one is shown as 0.0, however sure it is
 
 
@@ -34,13 +37,16 @@ class Gain:
     probability: Interval  # that a run with sharing beats one without
     up: int  # settings whose own interval lies above zero
     down: int
+    seeds: tuple[int, int]  # fewest and most of a setting
+    steps: tuple[int, ...]  # how long the runs were trained
+    margin: float  # a gain whose interval reaches below this is no clear one
 
     @property
     def verdict(self) -> str:
         """helps, hurts, unclear, or unknown where there are no repeats to judge by."""
         if math.isnan(self.gain.low):
             return "unknown"
-        return "helps" if self.gain.low > 0 else "hurts" if self.gain.high < 0 else "unclear"
+        return "helps" if self.gain.low > self.margin else "hurts" if self.gain.high < -self.margin else "unclear"
 
 
 class Row(NamedTuple):
@@ -74,11 +80,13 @@ class Ablation(NamedTuple):
 
 
 def scopes(study: Study) -> tuple[str, ...]:
-    """Everything, then each domain where there are several."""
+    """Everything, then each domain where there are several. Returns are averaged within a domain alone."""
+    if study.measure == "return" and len(study.domains) > 1:
+        return study.domains
     return (EVERYTHING, *(study.domains if len(study.domains) > 1 else ()))
 
 
-def paired(study: Study, algorithm: str, scope: str = EVERYTHING) -> list[tuple[Cell, Cell]]:
+def paired(study: Study, algorithm: str, scope: str) -> list[tuple[Cell, Cell]]:
     """(with sharing, without) for every setting that has both: of one source, or of several where no other ran."""
     both = [
         (cell, alone)
@@ -89,9 +97,9 @@ def paired(study: Study, algorithm: str, scope: str = EVERYTHING) -> list[tuple[
     return [pair for pair in both if pair[0].setting.pairs] or both
 
 
-def gain(study: Study, algorithm: str, which: str = "final", scope: str = EVERYTHING) -> Gain | None:
-    """None where no setting ran both with and without sharing."""
-    pairs = paired(study, algorithm, scope)
+def gain(study: Study, algorithm: str, which: str = "final", scope: str | None = None) -> Gain | None:
+    """Of the first scope if none is given; None where no setting ran both with and without sharing."""
+    pairs = paired(study, algorithm, scope or scopes(study)[0]) if study.domains else []
     if not pairs:
         return None
     mains = list(dict.fromkeys(alone.setting for _, alone in pairs))
@@ -117,6 +125,9 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str = EVERYT
         probability=probability,
         up=sum(x.value > 0 and clear(x) for x in each),
         down=sum(x.value < 0 and clear(x) for x in each),
+        seeds=(min(len(cell.seeds) for cell, _ in pairs), max(len(cell.seeds) for cell, _ in pairs)),
+        steps=tuple(sorted({result.config["steps"] for cell, _ in pairs for result in cell.results})),
+        margin=MARGIN * (100 if study.measure == "score" else max(abs(runs.mean()) for runs in alone.values())),
     )
 
 
@@ -151,17 +162,22 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
 
 
 def _row(label: str, alone: bool, scores: Scores, taus: Array, measure: str) -> Row:
-    statistics = {"median": aggregate.median, "IQM": aggregate.iqm, "mean": aggregate.mean}
+    statistics: dict[str, aggregate.Statistic] = {
+        "median": aggregate.median,
+        "IQM": aggregate.iqm,
+        "mean": aggregate.mean,
+    }
     if measure == "score":  # returns have no common target to fall short of
-        statistics["optimality gap"] = aggregate.optimality_gap
+        for target in TARGETS:
+            statistics[f"gap to {target:.0f}"] = functools.partial(aggregate.optimality_gap, target=target)
     found = aggregate.bootstrap(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1), scores)
     profiles = (
         aggregate.bootstrap(lambda s, f=f: f(s, taus), scores, resamples=PROFILE_RESAMPLES, bounds=(0, 1))
         for f in (aggregate.profile, aggregate.mean_profile)
     )
     each = {name: Interval(*(float(x[i]) for x in found)) for i, name in enumerate(statistics)}
-    if gap := each.get("optimality gap"):
-        each["optimality gap"] = gap._replace(low=np.maximum(gap.low, 0.0).item())  # NaN stays NaN
+    for name in (name for name in each if name.startswith("gap")):
+        each[name] = each[name]._replace(low=np.maximum(each[name].low, 0.0).item())  # NaN stays NaN
     return Row(label, alone, scores.counts.size, each, *profiles)
 
 

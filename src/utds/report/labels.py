@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, Literal
 
 from utds.report.commands import nearest_preset
-from utds.report.reading import OWN, Result
+from utds.report.load import OWN, Result
 
 Role = Literal["figure", "ablation", "apart"]  # compared everywhere; only among β2's values; only listed
 

@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
-from utds.report import figures, findings, words
+from utds.report import figures, findings, text
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
-from utds.report.reading import OWN
-from utds.report.study import ALL, Cell, Setting, Study
+from utds.report.load import OWN
 from utds.report.svg import swatch
+from utds.report.table import ALL, RECORDED, Cell, Setting, Study
 from utds.version import __version__
 
 FOLDED = 24  # panels of a kind beyond which all but the first task's are folded away
@@ -54,7 +54,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         **_uncertainty(study),
         "ablations": _ablations(study),
         "costs": [c | {"numbers": _costs(c)} for c in findings.costs(study)],
-        "rows": [_row(study, cell) for cell in study.cells.values()],
+        "rows": [*(_row(study, cell) for cell in study.cells.values()), *_recorded_rows(study)],
     }
     folder = Path(__file__).parent
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
@@ -63,17 +63,19 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         content,
         contents=[*shown, ("costs", "Cost"), ("numbers", "Every number"), ("method", "Method")],
         facts=_facts(study),
+        tuning=text.tuning(study),
         warnings=study.warnings,
         missing=study.missing,
         filters=_filters(study),
-        everything=EVERYTHING,
+        everything=findings.scopes(study)[0] if study.domains else EVERYTHING,
         own=OWN,
         folded=len(study.settings) > FOLDED,
         hatchings=HATCHINGS,
         algorithm_legend=[(a, swatch(figures.style(study, a)), "algorithm") for a in study.algorithms],
-        interval=words.interval,
+        interval=text.interval,
         measure=study.measure,
         unit="points of the score" if study.measure == "score" else "units of return",
+        own_references=", ".join(study.own_references),
         columns=COLUMNS,
         numeric=NUMERIC,
         version=__version__,
@@ -94,7 +96,7 @@ def _statistics(study: Study, advance: Advance) -> dict[str, Any]:
             found = [g for a in study.sharing if (g := findings.gain(study, a, which, scope))]
             here = {"scope": scope, "which": which}
             lead: Gain | None = found[0] if found else None
-            verdict = {"title": words.title(lead), "sentence": words.sentence(study, lead)}
+            verdict = {"title": text.title(study, lead), "sentence": text.sentence(study, lead)}
             headlines.append(here | verdict | {"verdict": lead.verdict if lead else "unknown"})
             gains += [here | {"gains": found}] if found else []
             if together := findings.aggregates(study, which, scope):
@@ -148,9 +150,9 @@ def _heat(setting: Setting, gains: dict[Setting, dict[str, Interval]], scale: fl
         up, sure = found.value >= 0, findings.clear(found)
         mark = ("▲ " if up else "▼ ") * sure
         css = f"{'up' if up else 'down'}{' sure' * sure}"
-        tip = f"{setting}: {words.interval(found, 1, plus=True)}"
+        tip = f"{setting}: {text.interval(found, 1, plus=True)}"
         depth = f"{min(1.0, abs(found.value) / scale):.2f}"
-        both.append((which, {"text": mark + words.signed(found.value), "css": css, "depth": depth, "tip": tip}))
+        both.append((which, {"text": mark + text.signed(found.value), "css": css, "depth": depth, "tip": tip}))
     return {"source": setting.source, "both": both}
 
 
@@ -203,14 +205,23 @@ def _row(study: Study, cell: Cell) -> dict[str, Any]:
     sure = found is not None and not math.isnan(found.low)
     numbers = [float(cell.final.mean()), float(cell.best.mean())]
     numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
-    texts = [*(f"{value:.1f}" for value in numbers[:3]), words.signed(numbers[3])]
+    texts = [*(f"{value:.1f}" for value in numbers[:3]), text.signed(numbers[3])]
     cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, cell.algorithm)]
     cells.append((str(len(cell.seeds)), len(cell.seeds)))
     cells += [
         ("–", "") if math.isnan(v) else (t.replace("-", "−"), round(v, 4)) for v, t in zip(numbers, texts, strict=True)
     ]
-    cells.append((f"{words.signed(found.low)} to {words.signed(found.high)}" if found and sure else "–", None))
+    cells.append((f"{text.signed(found.low)} to {text.signed(found.high)}" if found and sure else "–", None))
     return {"setting": setting, "algorithm": cell.algorithm, "cells": cells, "commands": cell.commands}
+
+
+def _recorded_rows(study: Study) -> Iterable[dict[str, Any]]:
+    """What each task's own data reached as recorded, beside what was learnt from it."""
+    for main in dict.fromkeys(cell.setting.main for cell in study.cells.values()):
+        for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
+            cells: list[tuple[str, Any]] = [(text, None) for text in (*main, name)]
+            cells += [("–", ""), (f"{value:.1f}".replace("-", "−"), round(value, 4)), *[("–", "")] * 3, ("–", None)]
+            yield {"setting": main, "algorithm": name, "cells": cells, "commands": []}
 
 
 def _by_task(panels: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:

@@ -30,8 +30,8 @@ class Plot:
         x: tuple[float, float],
         y: tuple[float, float],
         width: float = 300,
-        height: float = 180,
-        margins: tuple[float, float, float, float] = (8, 14, 22, 34),  # top, right, bottom, left
+        height: float = 192,
+        margins: tuple[float, float, float, float] = (8, 14, 34, 46),  # top, right, bottom, left
     ) -> None:
         self.x, self.y, self.width, self.height = _wide(x), _wide(y), width, height
         self.top, self.right, self.bottom, self.left = margins
@@ -56,6 +56,14 @@ class Plot:
         for at, label in xticks:
             for row, words in enumerate(label.split("\n")):
                 self.text(self.px(at), foot + 13 + 12 * row, words, "tick mid")
+
+    def labels(self, x: str = "", y: str = "") -> None:
+        """What the axes show."""
+        if x:
+            self.text((self.left + self.width - self.right) / 2, self.height - 4, x, "axis mid")
+        if y:
+            at = f"translate(11 {_n((self.top + self.height - self.bottom) / 2)}) rotate(-90)"
+            self.parts.append(f'<text class="axis mid" transform="{at}">{html.escape(y)}</text>')
 
     def text(self, px: float, py: float, words: str, css: str) -> None:
         self.parts.append(f'<text class="{css}" x="{_n(px)}" y="{_n(py)}">{html.escape(words)}</text>')

@@ -1,7 +1,12 @@
-"""Γ and Q of runs on the same state-actions: the data's own, the shared data's, and those that the policies choose.
+"""What runs know of the same state-actions: the data's own, the shared data's, and those that the policies choose.
 
-Γ is a deviation of values and has their unit: a run that has learnt larger values has room for a larger Γ. That is why
-the mean Q stands beside every mean Γ.
+Two measures of uncertainty:
+
+common    Γ at a common target: an ensemble learns one fixed function of (s, a) from the data of each run
+          (`common_target.py`). Its unit is the same for all runs: this is what can be compared.
+relative  Γ of the run's own critics over σ_Q, the standard deviation of their mean Q over all state-actions compared.
+          Γ itself has the unit of the values, and a run whose values have grown has room for a larger one. σ_Q takes
+          out the unit, not what pessimism does to values: critics that are held at a floor agree because they are held.
 """
 
 from collections.abc import Sequence
@@ -13,16 +18,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from utds import progress, runs
+from utds import progress, training
 from utds.algorithms import Policy
-from utds.algorithms.networks import q_values
+from utds.algorithms.registry import entry
 from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError
-from utds.runs import Run
+from utds.networks import q_values
+from utds.training.run import Run
+from utds.uncertainty import common_target
+from utds.uncertainty.common_target import Ensemble
 
 SAMPLE = 4000  # transitions a source
 BLOCK = 4096  # state-actions judged at once
+
+MEASURES = {  # name -> what a table, a figure and a sentence call it
+    "common": "Γ at a common target",
+    "relative": "Γ of the critics relative to σ_Q",
+}
+DEFINITIONS = {
+    "common": "standard deviation of five networks that learnt one fixed random function of (s, a) from the run's data "
+    "(unit: that function's)",
+    "relative": "standard deviation of the critics' Q(s, a) over σ_Q, that of their mean Q over all state-actions "
+    "compared",
+}
 
 
 class Points(NamedTuple):
@@ -33,24 +52,33 @@ class Points(NamedTuple):
     actions: np.ndarray  # [n, A]
 
 
+class Part(NamedTuple):
+    """Both measures, the critics' Γ itself and their mean Q at the state-actions of one part, [n] each."""
+
+    common: np.ndarray
+    relative: np.ndarray
+    gamma: np.ndarray
+    q: np.ndarray
+
+
 @dataclass(frozen=True)
 class Judgement:
-    """Γ and Q of one run, a row a source: own data first, then what was shared. Means over the run's seeds."""
+    """One run, a row a source: own data first, then what was shared. Means over the run's seeds."""
 
     label: str
     run: Run
-    data: np.ndarray  # [K, n] Γ at the recorded actions
-    policy: np.ndarray  # [K, n] Γ at the actions of the run's own policy, in the same states
-    data_q: np.ndarray  # [K, n] mean over members
-    policy_q: np.ndarray  # [K, n]
+    data: Part  # [K, n] each, at the recorded actions
+    policy: Part  # [K, n] each, at the actions of the run's own policy, in the same states
+    sigma: float  # σ_Q
+    fitted: Ensemble  # that learnt the common target from its data
 
     @cached_property
-    def parts(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """Γ and Q of each part: own data, shared data, and the policy's actions in the states of both."""
-        parts = {"own data": (self.data[0], self.data_q[0])}
-        if len(self.data) > 1:
-            parts["shared data"] = self.data[1:].ravel(), self.data_q[1:].ravel()
-        return parts | {"policy actions": (self.policy.ravel(), self.policy_q.ravel())}
+    def parts(self) -> dict[str, Part]:
+        """Own data, shared data, and the policy's actions in the states of both."""
+        parts = {"own data": Part(*(values[0] for values in self.data))}
+        if len(self.data.common) > 1:
+            parts["shared data"] = Part(*(values[1:].ravel() for values in self.data))
+        return parts | {"policy actions": Part(*(values.ravel() for values in self.policy))}
 
 
 @dataclass(frozen=True)
@@ -62,33 +90,71 @@ class Comparison:
     judgements: list[Judgement]  # the run asked for last, what it is compared against before it
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table: mean Γ and mean Q by run and part."""
+        """The table: means by run and part."""
         return [
-            {"run": j.label, "part": part, "gamma": float(gamma.mean()), "q": float(q.mean())}
+            {"run": j.label, "part": name, **{field: float(values.mean()) for field, values in part._asdict().items()}}
             for j in self.judgements
-            for part, (gamma, q) in j.parts.items()
+            for name, part in j.parts.items()
         ]
 
     @property
-    def shrinkage(self) -> float | None:
-        """How many times smaller the shared data's mean Γ is in the run than in what it is compared against."""
-        if len(self.judgements) < 2 or len(self.points) < 2:
-            return None
-        before, after = (j.parts["shared data"][0].mean() for j in self.judgements)
-        return float(before / after)
+    def changes(self) -> dict[str, dict[str, float]]:
+        """By measure and part: how many times as large its mean is in the run as in what it is compared against."""
+        if len(self.judgements) < 2:
+            return {}
+        before, after = (judgement.parts for judgement in self.judgements)
+        return {
+            measure: {
+                part: float(getattr(after[part], measure).mean() / getattr(before[part], measure).mean())
+                for part in after
+            }
+            for measure in MEASURES
+        }
+
+    def sentence(self, measure: str) -> str:
+        """What sharing, or whatever sets the runs apart, did to a measure, in words; empty for a single run."""
+        if not self.changes:
+            return ""
+        before, after = (judgement.label for judgement in self.judgements)
+        order = [part for part in ("shared data", "policy actions", "own data") if part in self.changes[measure]]
+        found = ", ".join(f"{times(self.changes[measure][part])} on {part}" for part in order)
+        return f"{MEASURES[measure]}, {after} against {before}: {found}."
+
+
+def times(change: float) -> str:
+    """A ratio in words."""
+    if 0.95 < change < 1.05:
+        return "about the same"
+    return f"{change:.1f} times larger" if change > 1 else f"{1 / change:.1f} times smaller"
 
 
 def compare(run: Run, against: Run | None = None, sample: int = SAMPLE) -> Comparison:
-    """Judge a run, and what it is compared against, on the data of both."""
+    """Judge a run, and what it is compared against, on the stored data of both."""
     both = [run] if against is None else [against, run]
-    points = [_points(dataset, sample) for dataset in _sources(both)]
-    with progress.bar("judging state-actions", sum(len(r.seeds) for r in both) * len(points), "sources") as advance:
-        judgements = [_judge(r, label, points, advance) for r, label in zip(both, _labels(both), strict=True)]
-    return Comparison(run.config["task"], points, judgements)
+    return compare_on(_sources(both), both, sample)
+
+
+def compare_on(sources: Sequence[Dataset], runs: Sequence[Run], sample: int = SAMPLE) -> Comparison:
+    """Judge runs on these datasets, the main data first: all that any of them was trained on."""
+    ensembles = common_target.fit(sources, [_read(run, sources) for run in runs])
+    points = [_points(dataset, sample) for dataset in sources]
+    with progress.bar("judging state-actions", sum(len(r.seeds) for r in runs) * len(points), "sources") as advance:
+        judgements = [
+            _judge(run, label, points, fitted, advance)
+            for run, label, fitted in zip(runs, _labels(runs), ensembles, strict=True)
+        ]
+    return Comparison(runs[-1].config["task"], points, judgements)
+
+
+def _read(run: Run, sources: Sequence[Dataset]) -> list[int]:
+    """Which of the datasets a run learnt from: all of its pool, or the main data where it reads nothing else."""
+    names = [dataset.name for dataset in sources]
+    pool = [names.index(source["id"]) for source in run.config["sources"]]
+    return pool if _shares(run) else pool[:1]
 
 
 def gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Γ(s, a) [n] and the members' mean Q(s, a) [n]."""
+    """The critics' Γ(s, a) [n] and their mean Q(s, a) [n]."""
     blocks = range(0, len(observations), BLOCK)
     found = [_gamma(policy, observations[i : i + BLOCK], actions[i : i + BLOCK]) for i in blocks]
     return np.concatenate([g for g, _ in found]), np.concatenate([q for _, q in found])
@@ -96,20 +162,24 @@ def gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tupl
 
 @jax.jit
 def _gamma(policy: Policy, observations: jax.Array, actions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    q = q_values(policy.critic, policy.normal(observations), actions)
+    q = q_values(policy.critic, policy.normalizer(observations), actions)
     return uncertainty(q), jnp.mean(q, axis=0)
 
 
-def _judge(run: Run, label: str, points: Sequence[Points], advance: progress.Advance) -> Judgement:
-    found = np.zeros((len(run.seeds), len(points), 4, len(points[0].actions)))
+def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, advance: progress.Advance) -> Judgement:
+    # Of each seed at recorded actions and at the policy's: common Γ, the critics' Γ, their mean Q.
+    found = np.zeros((len(run.seeds), 2, 3, len(points), len(points[0].actions)))
     for i, seed in enumerate(run.seeds):
         policy = _ensemble(run, seed)
         for k, (_, observations, actions) in enumerate(points):
-            chosen = runs.act(run.algorithm, policy, observations)
-            data, elsewhere = gamma(policy, observations, actions), gamma(policy, observations, chosen)
-            found[i, k] = data[0], elsewhere[0], data[1], elsewhere[1]
+            chosen = training.act(run.algorithm, policy, observations)
+            for which, at in enumerate((actions, chosen)):
+                found[i, which, :, k] = fitted.gamma(observations, at), *gamma(policy, observations, at)
             advance()
-    return Judgement(label, run, *np.moveaxis(found.mean(axis=0), 1, 0))
+    sigma = float(found[:, 0, 2].std(axis=(1, 2)).mean())
+    common, critics, q = np.moveaxis(found.mean(axis=0), 1, 0)  # [2, K, n] each
+    data, policy_part = (Part(common[i], critics[i] / max(sigma, 1e-12), critics[i], q[i]) for i in (0, 1))
+    return Judgement(label, run, data, policy_part, sigma, fitted)
 
 
 def _ensemble(run: Run, seed: int) -> Policy:
@@ -124,6 +194,8 @@ def _ensemble(run: Run, seed: int) -> Policy:
 
 def _sources(both: Sequence[Run]) -> list[Dataset]:
     """The main data that the runs have in common, then every dataset that either shares."""
+    for run in both:
+        _ensemble(run, run.seeds[0])
     first, *others = both
     for other in others:
         for what, of in (("the task", "task"), ("main data", "sources")):
@@ -142,7 +214,11 @@ def _points(dataset: Dataset, count: int) -> Points:
     return Points(dataset.name, dataset.observations[dataset.rows[chosen]], dataset.actions[chosen])
 
 
+def _shares(run: Run) -> bool:
+    return len(run.config["sources"]) > 1 and entry(run.config["algorithm"]["name"]).reads_shared
+
+
 def _labels(both: Sequence[Run]) -> list[str]:
     """What tells the runs apart: whether they share; where that doesn't, their folders."""
-    words = ["with sharing" if len(run.config["sources"]) > 1 else "own data alone" for run in both]
+    words = ["with sharing" if _shares(run) else "own data alone" for run in both]
     return words if len(set(words)) == len(words) else [str(run.path) for run in both]

@@ -1,5 +1,6 @@
 """The figures of a comparison: the map (the paper's Figs 7 and 8), Γ over training (Fig. 6), and the histogram."""
 
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from utds import figures
-from utds.uncertainty.measure import Comparison, Points
+from utds.normalizer import Normalizer
+from utds.uncertainty.measure import DEFINITIONS, MEASURES, Comparison, Points
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 CELLS = 40  # of the map, in each direction
 FEWEST = 3  # points that a cell needs to be shown
-GAMMA = r"uncertainty $\Gamma(s, a)$"
 LOOKS = (  # colour and dash of own data, each shared source, and the policies' actions
     (figures.BLUE, "-"),
     (figures.VERMILLION, "--"),
@@ -28,14 +29,13 @@ POLICY = (figures.GREEN, ":")
 class Projection(NamedTuple):
     """Principal components of standardised state-actions."""
 
-    mean: np.ndarray  # [D]
-    std: np.ndarray  # [D]
+    normalizer: Normalizer
     axes: np.ndarray  # [D, 2]
     explained: np.ndarray  # [2], share of the variance along each
 
     def __call__(self, points: Points) -> np.ndarray:
         """[n, 2]"""
-        return (_pairs(points) - self.mean) / self.std @ self.axes
+        return self.normalizer(_pairs(points)) @ self.axes
 
 
 def project(points: list[Points]) -> Projection:
@@ -45,12 +45,11 @@ def project(points: list[Points]) -> Projection:
     what sharing is about. Features are scaled to deviation 1 first, or velocities would drown everything else.
     """
     pairs = np.concatenate([_pairs(part) for part in points])
-    mean, std = pairs.mean(axis=0), pairs.std(axis=0)
-    std[std < 1e-6] = 1
-    _, values, rows = np.linalg.svd((pairs - mean) / std, full_matrices=False)
+    normalizer = Normalizer.fit(pairs)
+    _, values, rows = np.linalg.svd(normalizer(pairs), full_matrices=False)
     largest = np.abs(rows[:2]).argmax(axis=1)
     signs = np.sign(rows[[0, 1], largest])  # an SVD leaves them open
-    return Projection(mean, std, (rows[:2] * signs[:, None]).T, values[:2] ** 2 / np.sum(values**2))
+    return Projection(normalizer, (rows[:2] * signs[:, None]).T, values[:2] ** 2 / np.sum(values**2))
 
 
 def draw(comparison: Comparison, out: Path) -> Iterator[Path]:
@@ -62,62 +61,81 @@ def draw(comparison: Comparison, out: Path) -> Iterator[Path]:
 
 
 def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Mean Γ of the data in each cell of the plane, one panel a run, one colour scale."""
+    """Mean uncertainty of the data in each cell of the plane: a row a measure with one colour scale, a column a run."""
     projection = project(comparison.points)
     places = [projection(points) for points in comparison.points]
-    edges = [_edges(np.concatenate(places)[:, i]) for i in (0, 1)]
-    maps = [_cells(np.concatenate(places), j.data.ravel(), edges) for j in comparison.judgements]
-    scale = figures.log_scale(np.stack(maps))
-    count = len(maps)
-    with figures.panels(count, 3.2 * count + 0.9, 3.6, sharex=True, sharey=True) as (figure, axes):
-        for side, cells, judgement in zip(axes, maps, comparison.judgements, strict=True):
-            side.set_facecolor("0.92")
-            mesh = side.pcolormesh(*edges, cells.T, norm=scale, cmap="viridis", rasterized=True)
-            for points, look, where in zip(comparison.points, LOOKS, places, strict=False):
-                _outline(side, where, edges, look)
-                side.plot([], [], color=look[0], linestyle=look[1], label=f"90 % of {points.name}")
-            side.set(title=judgement.label, xlabel=f"component 1 ({100 * projection.explained[0]:.0f} %)")
-            side.grid(False)
-        axes[0].set_ylabel(f"component 2 ({100 * projection.explained[1]:.0f} %)")
+    joined, count = np.concatenate(places), len(comparison.judgements)
+    edges = [_edges(joined[:, i]) for i in (0, 1)]
+    rows = len(MEASURES)
+    with figures.panels(count, 3.2 * count + 0.9, 6.6, rows=rows, sharex=True, sharey=True) as (figure, axes):
+        for row, (measure, name) in enumerate(MEASURES.items()):
+            sides = axes[row * count : (row + 1) * count]
+            maps = [_cells(joined, getattr(j.data, measure).ravel(), edges) for j in comparison.judgements]
+            scale = figures.log_scale(np.stack(maps))
+            for side, cells, judgement in zip(sides, maps, comparison.judgements, strict=True):
+                side.set_facecolor("0.92")
+                mesh = side.pcolormesh(*edges, cells.T, norm=scale, cmap="viridis", rasterized=True)
+                for points, look, where in zip(comparison.points, LOOKS, places, strict=False):
+                    _outline(side, where, edges, look)
+                    side.plot([], [], color=look[0], linestyle=look[1], label=f"90 % of {points.name}")
+                side.set_title(judgement.label if row == 0 else "")
+                side.set_xlabel(f"component 1 ({100 * projection.explained[0]:.0f} %)" if row == rows - 1 else "")
+                side.grid(False)
+            sides[0].set_ylabel(f"component 2 ({100 * projection.explained[1]:.0f} %)")
+            figure.colorbar(mesh, ax=sides, label=f"mean {name}", pad=0.02)
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        figure.colorbar(mesh, ax=axes, label=f"mean {GAMMA}", pad=0.02)
-        figure.suptitle(f"{comparison.task}: Γ over main and shared state-actions", fontsize=9)
+        figure.suptitle(_caption(comparison, "over main and shared state-actions"), fontsize=7.5)
         return figures.write(figure, path)
 
 
 def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """How Γ is distributed on own data, shared data and the policy's actions; the same bins in every panel."""
-    values = np.concatenate([gamma for j in comparison.judgements for gamma, _ in j.parts.values()])
-    bins, count = figures.log_bins(values), len(comparison.judgements)
-    with figures.panels(count, 3.5 * count, 2.8, sharex=True, sharey=True) as (figure, axes):
-        for side, judgement in zip(axes, comparison.judgements, strict=True):
-            looks = {"own data": LOOKS[0], "shared data": LOOKS[1], "policy actions": POLICY}
-            for part, (gamma, _) in judgement.parts.items():
-                colour, dash = looks[part]
-                weights = np.full(len(gamma), 100 / len(gamma))
-                label = f"{part}, mean {gamma.mean():.3g}"
-                side.hist(
-                    gamma, list(bins), weights=weights, histtype="step", color=colour, linestyle=dash, label=label
-                )
-            side.set(xscale="log", xlabel=GAMMA, title=judgement.label)
-            side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
-        axes[0].set_ylabel("state-actions (%)")
+    """How uncertainty is distributed on own data, shared data and the policy's actions; one set of bins a measure."""
+    count, looks = len(comparison.judgements), {"own data": LOOKS[0], "shared data": LOOKS[1], "policy actions": POLICY}
+    with figures.panels(count, 3.5 * count, 6.0, rows=len(MEASURES), sharex="row", sharey="row") as (figure, axes):
+        for row, (measure, name) in enumerate(MEASURES.items()):
+            values = [{n: getattr(p, measure) for n, p in j.parts.items()} for j in comparison.judgements]
+            bins = figures.log_bins(np.concatenate([v for parts in values for v in parts.values()]))
+            sides = axes[row * count : (row + 1) * count]
+            for side, judgement, parts in zip(sides, comparison.judgements, values, strict=True):
+                for part, found in parts.items():
+                    colour, dash = looks[part]
+                    weights, label = np.full(len(found), 100 / len(found)), f"{part}, mean {found.mean():.3g}"
+                    side.hist(
+                        found, list(bins), weights=weights, histtype="step", color=colour, linestyle=dash, label=label
+                    )
+                side.set(xscale="log", xlabel=name, title=judgement.label if row == 0 else "")
+                side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
+            sides[0].set_ylabel("state-actions (%)")
+        figure.suptitle(_caption(comparison, "on own data, shared data and policy actions"), fontsize=7.5)
         return figures.write(figure, path)
 
 
 def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Γ of training batches by source, one panel a run, over gradient steps."""
-    runs = [(j.label, curves) for j, curves in zip(comparison.judgements, _curves(comparison), strict=True) if curves]
+    """Γ of training batches by source over the run's final σ_Q, one panel a run, over gradient steps."""
+    found = zip(comparison.judgements, _curves(comparison), strict=True)
+    runs = [(judgement, curves) for judgement, curves in found if curves]
     with figures.panels(len(runs), 3.5 * len(runs), 2.8, sharex=True, sharey=True) as (figure, axes):
-        for side, (label, curves) in zip(axes, runs, strict=True):
+        for side, (judgement, curves) in zip(axes, runs, strict=True):
             for (name, seeds), (colour, dash) in zip(curves.items(), LOOKS, strict=False):
                 for i, (steps, gamma) in enumerate(seeds):
-                    side.plot(steps, gamma, color=colour, linestyle=dash, label=None if i else name)
-            side.set(xlabel="gradient steps", title=label)
+                    relative = np.array(gamma) / judgement.sigma
+                    side.plot(steps, relative, color=colour, linestyle=dash, label=None if i else name)
+            side.set(xlabel="gradient steps", title=judgement.label)
             side.legend()
-        axes[0].set_ylabel(r"$\Gamma(s, a)$ of training batches")
+        axes[0].set_ylabel(r"$\Gamma$ of training batches / final $\sigma_Q$")
         axes[0].set_ylim(bottom=0)  # last: it ends the scaling to the data, of all panels
         return figures.write(figure, path)
+
+
+def _caption(comparison: Comparison, where: str) -> str:
+    """The task, what is drawn, and what came out, in lines that fit the figure."""
+    width = 62 * len(comparison.judgements)
+    lines = [f"{comparison.task}: uncertainty {where}"]
+    for measure, name in MEASURES.items():
+        lines += textwrap.wrap(comparison.sentence(measure) or f"{name}: {DEFINITIONS[measure]}.", width)
+    if len(comparison.judgements) > 1:
+        lines += textwrap.wrap(" ".join(f"{MEASURES[m]}: {DEFINITIONS[m]}." for m in MEASURES), width)
+    return "\n".join(lines)
 
 
 def _curves(comparison: Comparison) -> list[dict[str, list[tuple[list[int], list[float]]]]]:

@@ -9,8 +9,7 @@ from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.bounds import beta, expected_penalty, quantifies, suboptimality
 from utds.linear.data import Transitions, avoiding, behaviour, collect, share
 from utds.linear.learners import Solution, pevi, prepare
-from utds.linear.models import Array, Booleans, LinearMDP, low_rank, related, tabular
-from utds.linear.planning import plan
+from utds.linear.models import Array, Booleans, LinearMDP, low_rank, plan, related, tabular
 from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
@@ -24,7 +23,8 @@ CLAIM = (
 NEEDS = (
     "For the first inequality, a Γ that quantifies the error on D̂<sub>i</sub>; for the second, the same π*, β and "
     "ridge on both sides. From the quantifier alone follows 0 ≤ 𝒯V − Q̂ ≤ 2Γ and so <b>twice</b> the printed sum "
-    "(Jin et al. 2021, Theorem 4.2). The two can't be dropped: the two-armed problem below exceeds the printed sum. On "
+    "(Jin et al. 2021, Theorem 4.2). As an order the printed form is right: the O(·) in β can absorb the two. As an "
+    "inequality for the Γ that the algorithm itself subtracts it is not: the two-armed problem below exceeds it. On "
     "random problems the printed form holds with room to spare, for T̂V's error is seldom as large as Γ. Less bound is "
     "not less gap: sharing never raises the right-hand side, while the true gap may move either way, and data that "
     "avoids π* can make a worse policy look safer."

@@ -8,8 +8,7 @@ import numpy as np
 from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
-from utds.linear.models import Array, tabular
-from utds.linear.planning import plan
+from utds.linear.models import Array, plan, tabular
 from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:

@@ -1,0 +1,111 @@
+"""Many cells and runs: 1,000 cells planned, located and looked at, and a report of 5,000 runs.
+
+Required: each look at 1,000 cells within seconds, the report under 30 s and 1 GB.
+"""
+
+import csv
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+
+from common import table
+from utds import algorithms, report
+from utds.benchmark import cells, engine, plan
+from utds.benchmark.matrix import parse
+from utds.benchmark.status import Status
+
+ALGORITHMS = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "bc", "td3bc")
+MATRIX = {
+    "domains": ["walker", "quadruped", "jaco"],
+    "kinds": ["random", "medium", "medium-replay", "expert"],
+    "algorithms": list(ALGORITHMS),
+    "columns": ["single", "each"],
+    "seeds": 2,
+    "steps": 10_000,
+    "preset": "paper",
+}
+RUNS = 5_000  # seeds over all run directories
+SECONDS, MEGABYTES = {"plan": 5.0, "locate": 5.0, "status": 5.0, "jobs": 5.0, "report": 30.0}, 1024.0
+
+
+class Stored:
+    """In place of a stored dataset."""
+
+    digest = "0" * 64
+
+
+def main() -> None:
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(cells.store, "load", lambda name: Stored()):
+        out = Path(folder)
+        for name, seconds, note in _timed(out):
+            rows.append({"what": name, "seconds": seconds, "at most": SECONDS[name], "of": note})
+    table("load", rows)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"peak memory {peak:.0f} MB, at most {MEGABYTES:.0f}")
+    late = [row["what"] for row in rows if row["seconds"] > row["at most"]]
+    if late or peak > MEGABYTES:
+        raise SystemExit(f"too slow or too large: {', '.join(map(str, late)) or 'memory'}")
+
+
+def _timed(out: Path) -> Iterator[tuple[str, float, str]]:
+    matrix = parse(MATRIX, "load")
+    found: list[cells.Cell] = []
+    yield "plan", _seconds(lambda: (plan.table([matrix]), found.extend(matrix.cells()))), f"{len(found)} cells"
+    dirs: list[cells.CellDir] = []
+    yield "locate", _seconds(lambda: dirs.extend(cells.locate(found, out))), f"{len(dirs)} folders"
+    for number, cell_dir in enumerate(dirs):
+        _run_directory(cell_dir, number, seeds=RUNS // len(dirs) + (number < RUNS % len(dirs)))
+    status = Status("load", dirs)
+    yield "status", _seconds(lambda: (status.look(), status.render())), status.headline()
+    yield "jobs", _seconds(lambda: engine.jobs(dirs, found)), "handed out again"
+    page = out / "report.html"
+    seconds = _seconds(lambda: report.write(report.study([out / "cells"]), page))
+    yield "report", seconds, f"{RUNS} runs, {page.stat().st_size / 2**20:.0f} MB"
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """Of a core: on a busy machine the clock on the wall tells of the others."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def _run_directory(cell_dir: cells.CellDir, number: int, seeds: int) -> None:
+    """A finished run, with ten evaluations of each seed and as many rows of metrics."""
+    cell, folder = cell_dir.cell, cell_dir.folder
+    rng = np.random.default_rng(number)
+    folder.mkdir(parents=True)
+    sources = [{"id": name, "digest": Stored.digest, "transitions": 1000} for name in cell.datasets]
+    config = {
+        "algorithm": algorithms.to_config(cell.algorithm), "task": cell.task, "domain": cell.domain, "sources": sources,
+        "rewards": "known", "sampling": "transitions", "observation_size": 24, "action_size": 6,
+        "seeds": list(range(seeds)), "steps": cell.steps, "eval_every": 1000, "log_every": 1000,
+        "checkpoint_every": 1000, "divergence": 100.0,
+    }  # fmt: skip
+    result = {"steps": cell.steps, "seconds": 10.0, "evaluation": {}}
+    for name, value in (("config", config), ("provenance", {"versions": {"utds": "0"}}), ("result", result)):
+        (folder / f"{name}.json").write_text(json.dumps(value))
+    steps = [(step, seed) for step in range(1000, cell.steps + 1, 1000) for seed in range(seeds)]
+    scores = rng.uniform(0, 100, len(steps))
+    _log(folder / "evaluations.csv", ("step", "seed", "return", "standard_error", "score"),
+         [(*at, 10 * score, 3.0, score) for at, score in zip(steps, scores, strict=True)])  # fmt: skip
+    names = ("step", "seed", "uncertainty", "uncertainty_own", *(f"metric_{i}" for i in range(15)))
+    _log(folder / "metrics.csv", names, [(*at, *rng.uniform(size=17)) for at in steps])
+
+
+def _log(path: Path, header: tuple[str, ...], rows: list[tuple[float, ...]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(header)
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

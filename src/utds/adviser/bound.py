@@ -1,0 +1,174 @@
+"""How far sharing shrinks the bound of Corollary 1: E_π*[Γ_lcb], before and after, in a fixed space of features.
+
+π* is unknown before training. Its stand-in is the best behaviour on record: the best episodes, under the main task's
+reward, of all datasets at hand. It is the same for every candidate, so that bounds can be compared.
+
+The features are random Fourier features of normalised state-actions, φ(x) = √(2/d) cos(Wx/ℓ + b) with Gaussian W and
+uniform b, so that φ(x)ᵀφ(y) ≈ exp(−‖x − y‖²/2ℓ²) (Rahimi and Recht, 2007). ‖φ‖ ≈ 1: with λ = 1 the width
+Γ_lcb = [φᵀΛ⁻¹φ]^½ is 1 where nothing is known and falls as 1/√n near n samples.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from utds import progress
+from utds.adviser.transitions import Array, Floats, normalizer_of, pairs, spaced
+from utds.data.dataset import Dataset
+from utds.linear.regression import inverse_root
+from utds.normalizer import Normalizer
+
+Subset = tuple[int, ...]  # candidates, counted from 0; () is the main data alone
+
+GOOD = 0.05  # share of all episodes that count as good behaviour
+AT_LEAST = 5  # episodes of good behaviour, where there are as many
+RIDGE = 1.0  # λ
+_QUERIES = 4000  # state-actions of good behaviour at which Γ is measured
+_OWN = 2000  # state-actions of a dataset at which coverage is measured
+_ALL_SUBSETS = 4  # candidates up to which every combination is measured; beyond, they are added greedily
+_ROWS = 1 << 13  # transitions a pass: features of a pass stay in the cache's neighbourhood
+_PAIRS = 1000  # state-actions of each dataset whose distances give the length scale
+
+
+class Features(NamedTuple):
+    """The feature map, the same for all datasets that are compared."""
+
+    normalizer: Normalizer
+    weight: Floats  # [O + A, d], length scale included
+    phase: Floats  # [d]
+
+    def __call__(self, pairs: Floats) -> Floats:
+        """φ [n, d] of state-actions [n, O + A]."""
+        angles = self.normalizer(pairs) @ self.weight
+        angles += self.phase
+        np.cos(angles, out=angles)
+        angles *= np.float32(np.sqrt(2 / len(self.phase)))
+        return angles
+
+
+def make_features(datasets: Sequence[Dataset], width: int, seed: int, reach: float) -> Features:
+    """`width` features for these datasets; `reach` is the length scale ℓ as a share of the median distance."""
+    random = np.random.default_rng(seed)
+    normalizer = normalizer_of(datasets)
+    some = np.concatenate([normalizer(pairs(data, spaced(data.size, _PAIRS))) for data in datasets])
+    left, right = random.permutation(len(some)), random.permutation(len(some))
+    length = reach * float(np.median(np.linalg.norm(some[left] - some[right], axis=1)))
+    weight = random.standard_normal((some.shape[1], width)) / max(length, 1e-6)
+    return Features(normalizer, weight.astype(np.float32), random.uniform(0, 2 * np.pi, width).astype(np.float32))
+
+
+def moments(dataset: Dataset, features: Features, limit: int) -> Array:
+    """Σ φφᵀ [d, d] over a dataset: passes in float32, their sum in float64.
+
+    Of a dataset with more than `limit` transitions as many are read, evenly spaced, and counted for all.
+    """
+    index = spaced(dataset.size, limit)
+    total = np.zeros((len(features.phase),) * 2)
+    for start in range(0, len(index), _ROWS):
+        phi = features(pairs(dataset, index[start : start + _ROWS]))
+        total += phi.T @ phi
+    return total * (dataset.size / len(index))
+
+
+class Width(NamedTuple):
+    """Γ_lcb for one Λ, its factor computed once."""
+
+    root: Floats  # [d, d] with rootᵀ·root = Λ⁻¹
+
+    @classmethod
+    def of(cls, moments: Array) -> "Width":
+        """Λ = Σ φφᵀ + λI."""
+        return cls(inverse_root(moments + RIDGE * np.eye(len(moments))).astype(np.float32))
+
+    def __call__(self, phi: Floats) -> Floats:
+        """Γ_lcb [n] at features [n, d]."""
+        return np.linalg.norm(phi @ self.root.T, axis=1)
+
+    def left_out(self, phi: Floats) -> Floats:
+        """Γ_lcb [n] at features that are themselves in Λ, as it would be without them: γ²/(1 − γ²), by Sherman and
+        Morrison."""
+        square = self(phi) ** 2
+        return np.sqrt(square / np.maximum(1 - square, 1e-6))
+
+
+class GoodBehaviour(NamedTuple):
+    """Good behaviour for the main task."""
+
+    pairs: Floats  # [n, O + A] its state-actions
+    others: Floats  # [n, O + A] its states, each with an action drawn at random
+    value: float  # mean return of its episodes
+    sources: tuple[int, ...]  # how many of its episodes come from the main data and each candidate
+
+
+class Bound(NamedTuple):
+    """E_π*[Γ_lcb] of the main data joined with some candidates."""
+
+    subset: Subset
+    gamma: float
+    others: float  # the same for any action in π*'s states: who knows only the good one can't tell why it is good
+
+
+def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> GoodBehaviour:
+    """The best episodes of all datasets, given the returns [E] of each dataset's episodes under the main task."""
+    source = np.repeat(np.arange(len(datasets)), [len(found) for found in returns])
+    episode = np.concatenate([np.arange(len(found)) for found in returns])
+    joined = np.concatenate(returns)
+    count = min(len(joined), max(AT_LEAST, round(GOOD * len(joined))))
+    best = np.argsort(-joined, kind="stable")[:count]
+    parts = []
+    for index in best:
+        data = datasets[source[index]]
+        first, last = data.starts[episode[index] : episode[index] + 2]
+        parts.append(pairs(data, first + spaced(last - first, -(-_QUERIES // count))))
+    sources = np.bincount(source[best], minlength=len(datasets))
+    found = np.concatenate(parts)
+    others = found.copy()
+    actions = others[:, datasets[0].observation_size :]
+    actions[:] = np.random.default_rng(0).uniform(-1, 1, actions.shape)
+    return GoodBehaviour(found, others, float(joined[best].mean()), tuple(sources.tolist()))
+
+
+class Coverage:
+    """Measures Γ_lcb of the main data joined with any candidates, in one space of features."""
+
+    def __init__(self, datasets: Sequence[Dataset], width: int, seed: int, reach: float, limit: int) -> None:
+        self.features: Features = make_features(datasets, width, seed, reach)
+        self._moments: list[Array] = []
+        with progress.bar("measuring coverage", len(datasets), "datasets") as advance:
+            for data in datasets:
+                self._moments.append(moments(data, self.features, limit))
+                advance(note=data.name)
+
+    def width(self, subset: Iterable[int] = ()) -> Width:
+        """Γ_lcb of the main data and these candidates, counted from 0."""
+        return Width.of(self._moments[0] + sum(self._moments[1 + index] for index in subset))
+
+    def bound(self, good: GoodBehaviour, subset: Subset = ()) -> Bound:
+        width = self.width(subset)
+        gamma, others = (float(width(self.features(found)).mean()) for found in (good.pairs, good.others))
+        return Bound(subset, gamma, others)
+
+    def overlap(self, main: Dataset, other: Dataset) -> float:
+        """Share of the other data's state-actions that the main data knows as well as 95 % of its own."""
+        alone = self.width()
+        own = alone.left_out(self.features(pairs(main, spaced(main.size, _OWN))))
+        theirs = alone(self.features(pairs(other, spaced(other.size, _OWN))))
+        return float((theirs <= np.quantile(own, 0.95)).mean())
+
+
+def combinations_of(coverage: Coverage, good: GoodBehaviour, singles: Sequence[Bound]) -> list[Bound]:
+    """Bounds of two candidates and more: of every combination, or, of many candidates, of those added one by one."""
+    allowed = [bound.subset[0] for bound in singles]
+    if len(allowed) <= _ALL_SUBSETS:
+        sets = [chosen for size in range(2, len(allowed) + 1) for chosen in combinations(allowed, size)]
+        return [coverage.bound(good, chosen) for chosen in sets]
+    subset: Subset = min(singles, key=lambda bound: bound.gamma).subset
+    found = []
+    while len(subset) < len(allowed):
+        steps = [coverage.bound(good, (*subset, index)) for index in allowed if index not in subset]
+        best = min(steps, key=lambda bound: bound.gamma)
+        found.append(best._replace(subset=tuple(sorted(best.subset))))
+        subset = best.subset
+    return found

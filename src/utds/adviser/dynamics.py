@@ -1,0 +1,163 @@
+"""Whether a dataset was recorded with the main task's dynamics, told apart from being recorded elsewhere.
+
+1. Networks tell, from all datasets together, what to expect of a transition and whose it is (`nuisance.py`).
+2. Where both the main data and the candidate have been, the candidate's Δs is held against the main data's at the same
+   state and action (`robinson.py`). Three questions: does it differ by a constant or in proportion to an action,
+   where Δs is most predictable (more gravity)? Does it so anywhere (a weak motor)? Or in proportion to a state
+   (damping, a late sensor)?
+
+p is the least p-value of a question times how many there are, and times three.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from utds import progress
+from utds.adviser import robinson
+from utds.adviser.nuisance import BURSTS, Floats, Ints, Motion, Nuisance, fit_nuisance
+from utds.adviser.robinson import Residuals
+from utds.adviser.transitions import pairs, spaced
+from utds.data.dataset import Dataset
+from utds.normalizer import Normalizer, divisor
+
+Verdict = Literal["same", "different", "unknown", "trusted"]
+
+LOOKED_AT = 60_000  # transitions of a dataset
+COMMON = 0.05  # least chance of either dataset at a state-action where both count as having been
+LEAST_SHARE = 0.05  # of the candidate's transitions that must be comparable, below which nothing can be said
+LEAST_EPISODES = 6  # of a dataset, and that tell something of how the two differ
+LEVEL = 0.05  # p-value below which dynamics count as different
+MARGIN = 0.005  # deviations of Δs: finer than this no network is to be trusted
+FINE, COARSE = 0.1, 0.3  # least spread where Δs is most predictable, and anywhere, in deviations of Δs
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the check found."""
+
+    name: str  # of the candidate
+    verdict: Verdict
+    p: float  # how likely so large a difference is by chance, over all that was looked at
+    size: float  # of the most evident difference, in deviations of Δs
+    feature: int  # of the observation, in whose Δs it shows
+    cause: str  # what it is in proportion to: "action 3", "feature 17", or nothing if it is a constant
+    comparable: float  # share of the candidate's transitions that lie where the main data has been
+    episodes: int  # that tell something of how the two differ
+
+    def sentence(self, main: str) -> str:
+        """The finding in words."""
+        if self.verdict == "unknown":
+            return f"{self.name} has too little in common with {main} to compare how they move"
+        if self.verdict == "trusted":
+            return f"{self.name} is trusted to move as {main} does"
+        if self.verdict == "same":
+            return f"{self.name} moves as {main} does (p = {self.p:.2g}, {self.comparable:.0%} of it is comparable)"
+        per = f" per deviation of {self.cause}" if self.cause else ""
+        return (
+            f"{self.name} doesn't move as {main} does: feature {self.feature} changes in a step by {self.size:+.2f} "
+            f"deviations{per} more than it should (p = {self.p:.1g})"
+        )
+
+
+def check(main: Dataset, candidate: Dataset, *, seed: int = 0) -> Check:
+    """Compare a candidate's dynamics with the main data's."""
+    return checks(main, [candidate], seed=seed)[0]
+
+
+def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> list[Check]:
+    """Compare several candidates with the same main data."""
+    enough = [data for data in candidates if min(main.episodes, data.episodes) >= LEAST_EPISODES]
+    found = {id(data): _unknown(data) for data in candidates}
+    if enough:
+        motion = _motion(main, enough)
+        with progress.bar("comparing dynamics", 2 * BURSTS) as advance:
+            told = fit_nuisance(motion, seed, advance)
+        found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
+    return [found[id(data)] for data in candidates]
+
+
+def _motion(main: Dataset, candidates: Sequence[Dataset]) -> Motion:
+    """Transitions of all, in units of the main data's deviations."""
+    index = spaced(main.size, LOOKED_AT)
+    own = pairs(main, index)
+    normalizer = Normalizer.fit(own)
+    change = divisor(_changes(main, index).std(axis=0))
+    parts, first = [], 0
+    for whose, data in enumerate((main, *candidates)):
+        index = spaced(data.size, LOOKED_AT)
+        inputs = np.clip(normalizer(pairs(data, index)), -6, 6)
+        moved = np.clip(_changes(data, index) / change, -20, 20)
+        episode = first + np.searchsorted(data.starts, index, side="right") - 1
+        parts.append(Motion(inputs, moved, np.full(len(index), whose), episode))
+        first += data.episodes
+    return Motion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _compare(motion: Motion, told: Nuisance, which: int, candidate: Dataset) -> Check:
+    rows, errors, comparable = _common(motion, told, which)
+    theirs = motion.whose[rows] == which
+    episodes = min(_effective(errors.episode[theirs == side]) for side in (False, True))
+    if episodes < LEAST_EPISODES or comparable < LEAST_SHARE:
+        return _unknown(candidate, comparable, episodes)
+    inputs = np.concatenate([np.ones((len(rows), 1), np.float32), motion.pairs[rows]], axis=1)
+    states = np.arange(1, 1 + candidate.observation_size)
+    free = np.setdiff1d(np.arange(inputs.shape[1]), states)  # a constant, and the actions
+    coarse = robinson.estimate(errors, inputs, COARSE)
+    answers = [
+        (robinson.estimate(errors, inputs[:, free], FINE), free),
+        (coarse.take(free), free),
+        (coarse.take(states), states),
+    ]
+    found, columns = min(answers, key=lambda answer: answer[0].least(MARGIN))
+    feature, column = found.most_evident(MARGIN)
+    p = min(1.0, len(answers) * found.least(MARGIN))
+    verdict: Verdict = "different" if p < LEVEL else "same"
+    size, cause = float(found.effect[feature, column]), _cause(int(columns[column]), candidate.observation_size)
+    return Check(candidate.name, verdict, p, size, feature, cause, comparable, episodes)
+
+
+def _common(motion: Motion, told: Nuisance, which: int) -> tuple[Ints, Residuals, float]:
+    """Rows where both the main data and a candidate have been, their errors, and the candidate's share of such rows."""
+    both = np.flatnonzero((motion.whose == 0) | (motion.whose == which))
+    theirs = motion.whose[both] == which
+    chance = told.propensity[both, which] / np.maximum(told.propensity[both, 0] + told.propensity[both, which], 1e-12)
+    common = (chance > COMMON) & (chance < 1 - COMMON)
+    rows = both[common]
+    weight = np.where(theirs, len(both) / theirs.sum(), len(both) / (~theirs).sum())[common] / 2
+    errors = Residuals(
+        motion.changes[rows] - told.mean[rows],
+        told.spread[rows],
+        theirs[common] - chance[common],
+        weight.astype(np.float32),
+        motion.episode[rows],
+    )
+    return rows, errors, float(common[theirs].mean())
+
+
+def _effective(episode: Ints) -> int:
+    """How many episodes these rows come from, counting those that give few for less."""
+    counts = np.unique(episode, return_counts=True)[1].astype(np.float64)
+    return int(counts.sum() ** 2 / (counts**2).sum()) if len(counts) else 0
+
+
+def _cause(regressor: int, features: int) -> str:
+    if regressor == 0:
+        return ""
+    return f"feature {regressor - 1}" if regressor <= features else f"action {regressor - 1 - features}"
+
+
+def _changes(dataset: Dataset, index: Ints) -> Floats:
+    rows = dataset.rows[index]
+    return dataset.observations[rows + 1] - dataset.observations[rows]
+
+
+def trusted(candidate: Dataset) -> Check:
+    """In place of a check."""
+    return Check(candidate.name, "trusted", 1.0, 0.0, 0, "", 0.0, 0)
+
+
+def _unknown(candidate: Dataset, comparable: float = 0.0, episodes: int = 0) -> Check:
+    return Check(candidate.name, "unknown", 1.0, 0.0, 0, "", comparable, episodes)

@@ -1,0 +1,204 @@
+"""The adviser's prediction of the gain: a cautious plan through the data, alone and shared, less what is uncertain.
+
+The data is cut into stretches of a few recorded steps. A plan starts where the task starts, follows a stretch to its
+end, and goes on with the next one of the episode or with a stretch, of any dataset, that begins near. A way is as long
+as the quick steps that it takes, of the feature that needs most, and costs the greatest reward times the square of
+that: within a step is almost there, but three steps in which nobody was recorded may lead through a wall. The best plan
+over the task's episode is found by backward induction, its value is in units of return: where good episodes are on
+record it is near theirs, and sharing raises it where another dataset knows a stretch that the task's own data lacks.
+
+Corollary 1 bounds what a pessimistic policy falls short of the best one by the expected uncertainty in the best one's
+states. The plan stands in for the best policy that the data allows, and what may be lost is a share of what it earns:
+where it earns nothing, there is nothing to lose. The uncertainty is that of any action there, not of the plan's alone:
+a policy is found by comparing actions, and a few episodes of an expert say nothing about the others.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from utds import domains, progress
+from utds.adviser.bound import Bound, Subset
+from utds.adviser.transitions import Array, Floats, spaced
+from utds.data.dataset import Dataset
+from utds.domains.simulator import Simulator
+
+CAUTION = 0.5  # share of what a plan earns that is lost where nothing is known, Γ = 1
+QUICK = 0.99  # share of recorded steps that change a feature by less than a quick one
+STRIDE = 10  # most steps of a stretch
+STRETCHES = 6000  # of a dataset, at most: episodes beyond are left out, half of the rest are the best ones
+NEAREST = 4  # stretches of each dataset that a plan can go on with
+_STARTS = 32  # start states
+_SAMPLE = 20_000  # transitions of a dataset that tell how far a step goes
+_ROWS = 1000  # states whose distances are computed at once
+_STILL = 0.01  # deviations that a quick step changes a feature by at least, though it never changes in an episode
+
+
+class Prediction(NamedTuple):
+    """What training promises with a choice of data."""
+
+    plan: float  # return of the best plan
+    value: float  # what is left of it, for what is uncertain
+
+
+def predictions(
+    known: Sequence[Dataset], labels: Sequence[Floats], allowed: Sequence[int], bounds: Sequence[Bound]
+) -> dict[Subset, Prediction]:
+    """The prediction for each bound's subset. `known` are the main data and the allowed candidates, in their order."""
+    planner = Planner(known, labels)
+    places = [tuple(allowed.index(index) for index in bound.subset) for bound in bounds]
+    return {
+        bound.subset: Prediction(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * bound.others))
+        for bound, plan in zip(bounds, planner.values(places), strict=True)
+    }
+
+
+class Stretches(NamedTuple):
+    """Recorded stretches of one dataset, those of an episode one after another."""
+
+    begin: Floats  # [n, O] in quick steps
+    end: Floats  # [n, O] in quick steps
+    reward: Floats  # [n] summed
+    last: NDArray[np.bool_]  # [n] of its episode
+    final: NDArray[np.bool_]  # [n] nothing comes after it: the episode terminated
+
+
+class Join(NamedTuple):
+    """Where plans can go on: stretches of one dataset that begin near some states."""
+
+    stretch: NDArray[np.int64]  # [n, k]
+    distance: Floats  # [n, k] in quick steps
+
+
+class Planner:
+    """Values of the best plans with the main data and any candidates; `labels` are rewards under the main task."""
+
+    def __init__(self, datasets: Sequence[Dataset], labels: Sequence[Floats]) -> None:
+        self._step = quick_step(datasets)
+        self._stride = min(STRIDE, max(-(-data.size // STRETCHES) for data in datasets))
+        self._parts = [self._cut(data, reward) for data, reward in zip(datasets, labels, strict=True)]
+        starts, self._horizon = _task(datasets[0])
+        self._starts = self._scaled(starts)
+        self._least = float(min(reward.min() for reward in labels))
+        self._stake = float(max(reward.max() for reward in labels)) - self._least
+        self._joins: dict[tuple[int, int], Join] = {}
+
+    @property
+    def worst(self) -> float:
+        """The least return: no plan is worth less."""
+        return self._horizon * self._least
+
+    def values(self, choices: Sequence[Subset]) -> list[float]:
+        """The value of each choice of candidates to share."""
+        found = []
+        with progress.bar("planning", len(choices), "plans") as advance:
+            for subset in choices:
+                found.append(self.value(subset))
+                advance()
+        return found
+
+    def value(self, subset: Subset = ()) -> float:
+        """Mean over start states, with the main data and these candidates, counted from 0."""
+        chosen = (0, *(1 + index for index in subset))
+        parts = [self._parts[i] for i in chosen]
+        offsets = np.cumsum([0, *(len(part.begin) for part in parts)])
+        ways = [self._ways([self._join(i, j) for j in chosen], offsets) for i in chosen]
+        index, cost = (np.concatenate(column) for column in zip(*ways, strict=True))
+        last, final = (np.concatenate(column) for column in zip(*((p.last, p.final) for p in parts), strict=True))
+        following = np.where(last, len(last), np.arange(len(last)) + 1)
+        earned = np.concatenate([part.reward for part in parts])
+
+        value = np.zeros(len(earned))
+        for steps in range(self._stride, self._horizon, self._stride):  # that are left after a stretch
+            total = np.append(earned + value, -np.inf)  # of each stretch with what comes after it
+            best = np.maximum(total[following], (total[index] - cost).max(axis=1))
+            value = np.where(final, 0.0, np.maximum(best, steps * self._least))
+        index, cost = self._ways([self._beginning(j) for j in chosen], offsets)
+        best = ((earned + value)[index] - cost).max(axis=1)
+        return float(np.maximum(best, self.worst).mean())
+
+    def _ways(self, joins: Sequence[Join], offsets: NDArray[np.int64]) -> tuple[NDArray[np.int64], Array]:
+        """Where to go on among the chosen datasets' stretches, one after another, and what the way costs: [n, k]."""
+        index = np.concatenate([join.stretch + offset for join, offset in zip(joins, offsets, strict=False)], axis=1)
+        distance = np.concatenate([join.distance for join in joins], axis=1)
+        return index, self._stake * distance**2
+
+    def _join(self, source: int, target: int) -> Join:
+        if (source, target) not in self._joins:
+            self._joins[source, target] = self._near(self._parts[source].end, target)
+        return self._joins[source, target]
+
+    def _beginning(self, target: int) -> Join:
+        """The stretches nearest to the start states, with all that are as near: many episodes may begin alike."""
+        begin = self._parts[target].begin
+        distance = np.abs(begin - self._starts[:, None]).max(axis=2)
+        count = min(NEAREST, len(begin))
+        near = distance <= np.partition(distance, count - 1, axis=1)[:, count - 1 : count]
+        nearest = distance.argmin(axis=1)[:, None]  # stands in for those farther away
+        stretch = np.where(near, np.arange(len(begin)), nearest)
+        return Join(stretch, np.take_along_axis(distance, stretch, axis=1))
+
+    def _near(self, states: Floats, target: int) -> Join:
+        """The stretches of a dataset that begin nearest to states [n, O]."""
+        begin = self._parts[target].begin
+        square, count = (begin**2).sum(axis=1), min(NEAREST, len(begin))
+        found = []
+        for start in range(0, len(states), _ROWS):
+            some = states[start : start + _ROWS]
+            distance = square - 2 * some @ begin.T  # squared, but for a term that is the same for all
+            found.append(np.argpartition(distance, count - 1, axis=1)[:, :count])
+        index = np.concatenate(found)
+        return Join(index, np.abs(begin[index] - states[:, None]).max(axis=2))
+
+    def _cut(self, data: Dataset, reward: Floats) -> Stretches:
+        episodes = self._episodes(data, reward)
+        bounds = list(zip(data.starts[episodes], data.starts[episodes + 1], strict=True))
+        first = np.concatenate([np.arange(start, end, self._stride) for start, end in bounds])
+        ends = np.concatenate([np.full(-(-(end - start) // self._stride), end) for start, end in bounds])
+        after = np.minimum(first + self._stride, ends)
+        sums = np.concatenate([[0.0], np.cumsum(reward, dtype=np.float64)])
+        return Stretches(
+            begin=self._scaled(data.observations[data.rows[first]]),
+            end=self._scaled(data.observations[data.rows[after - 1] + 1]),
+            reward=(sums[after] - sums[first]).astype(np.float32),
+            last=after == ends,
+            final=(after == ends) & data.terminations[after - 1],
+        )
+
+    def _scaled(self, observations: Floats) -> Floats:
+        return observations / self._step
+
+    def _episodes(self, data: Dataset, reward: Floats) -> NDArray[np.int64]:
+        """All of them, or, of many, as many as give `STRETCHES`: half the best ones, half evenly spread."""
+        count = len(data.starts) - 1
+        keep = max(1, int(STRETCHES * self._stride * count / data.size))
+        if keep >= count:
+            return np.arange(count)
+        returns = np.add.reduceat(reward, data.starts[:-1], dtype=np.float64)
+        best = np.argsort(-returns, kind="stable")[: keep // 2]
+        return np.union1d(best, spaced(count, keep - keep // 2))
+
+
+def _task(main: Dataset) -> tuple[Floats, int]:
+    """Start states [n, O] and steps of the task's episode: the domain's own, or those of the main data."""
+    name = main.metadata.domain
+    if name in domains.names() and domains.get(name).observation_size == main.observation_size:
+        with Simulator(name, _STARTS) as simulator:
+            return simulator.reset(0).astype(np.float32), simulator.domain.steps
+    episodes = spaced(len(main.starts) - 1, _STARTS)
+    return main.observations[main.rows[main.starts[episodes]]], int(np.diff(main.starts).max())
+
+
+def quick_step(datasets: Sequence[Dataset]) -> Floats:
+    """How far a quick step moves each feature [O]."""
+    rows = [data.rows[spaced(data.size, _SAMPLE)] for data in datasets]
+    before, after = (
+        np.concatenate([data.observations[row + ahead] for data, row in zip(datasets, rows, strict=True)])
+        for ahead in (0, 1)
+    )
+    moved = np.abs(after - before)
+    rare = np.sqrt((moved**2).mean(axis=0))  # features that seldom change, and then by much, such as contacts
+    step = np.maximum(np.maximum(np.quantile(moved, QUICK, axis=0), rare), _STILL * before.std(axis=0))
+    return np.where(step > 0, step, 1.0).astype(np.float32)

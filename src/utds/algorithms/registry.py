@@ -1,0 +1,214 @@
+"""The algorithms by name, with everything that the rest of the package needs to know about each.
+
+An algorithm of one's own is one file that ends in `utds.register_algorithm("mine", Mine, …)`. Import it in Python, or
+let the environment variable `UTDS_ALGORITHMS` name it for the command line (several are separated as in `PATH`): it
+then trains, resumes, evaluates, exports, runs in a matrix and appears in reports like those that ship.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from utds.algorithms.base import Algorithm
+from utds.errors import ConfigError, hint
+
+if TYPE_CHECKING:
+    from utds.data.pool import Pool
+
+# Fields as runs of earlier versions name them in config.json, and their names now. No algorithm has both.
+FORMER_FIELDS = {
+    "members": "num_critics",
+    "batch": "batch_size",
+    "actor_rate": "actor_lr",
+    "critic_rate": "critic_lr",
+    "saturation": "pretanh_l2",
+    "greed": "alpha",  # td3bc
+    "weight": "cql_alpha",  # this and the next two: cql and those built on it
+    "actions": "num_actions",
+    "entropy": "target_entropy",
+}
+
+BATCHES_PER_TRANSITION = 10 / 256  # the data's size decides how long to train: ten passes in batches of 256 …
+LEAST_STEPS, MOST_STEPS = 5_000, 10_000  # … within these bounds, rounded to hundreds
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a preset changes of an algorithm's defaults, and how long it trains."""
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    steps: int | None = None  # gradient steps; None: by the size of the data, see `default_steps`
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known about an algorithm."""
+
+    name: str  # such as utds
+    kind: type  # its class, a frozen dataclass
+    label: str  # in tables and figures
+    presets: Mapping[str, Preset]
+    reads_shared: bool  # False: a pool's shared data makes no difference
+    single_task: str  # the algorithm that remains when nothing is shared; often itself
+    colour: str  # of its curves
+    order: int  # in tables and figures, the smallest first
+
+
+_ENTRIES: dict[str, Entry] = {}
+_COLOURS = ("#56b4e9", "#999933", "#882255", "#44aa99", "#aa4499", "#666666")  # for those registered without one
+
+
+def register_algorithm(
+    name: str,
+    kind: type,
+    *,
+    label: str | None = None,
+    presets: Mapping[str, Preset] | None = None,
+    reads_shared: bool = True,
+    single_task: str | None = None,
+    colour: str | None = None,
+    order: int = 50,
+) -> type:
+    """Make an algorithm known by its name. Returns its class.
+
+    Args:
+        name: how the command line, matrices and run directories call it.
+        kind: a frozen dataclass with `init`, `draw`, `update` and `act`; see `utds.algorithms.base`.
+        label: how tables and figures call it; the name in capitals if not given.
+        presets: by name; `paper` and `fast`, both the defaults, if not given.
+        reads_shared: whether the shared data of a pool makes a difference to it.
+        single_task: the algorithm it becomes when nothing is shared; itself if not given.
+        colour: of its curves, such as "#d55e00".
+        order: its place in tables and figures, the smallest first.
+
+    Returns:
+        `kind`, so that this can stand below a class or be called on it.
+    """
+    known = _ENTRIES.get(name)
+    if known is not None and known.kind is not kind and known.kind.__qualname__ != kind.__qualname__:
+        raise ConfigError(f"an algorithm named {name!r} exists already; give yours another name")
+    if not is_dataclass(kind):
+        raise ConfigError(f"{kind.__name__} must be a frozen dataclass: its fields are its hyper-parameters")
+    _ENTRIES[name] = Entry(
+        name=name,
+        kind=kind,
+        label=label or name.upper(),
+        presets=presets or {"paper": Preset(steps=1_000_000), "fast": Preset()},
+        reads_shared=reads_shared,
+        single_task=single_task or name,
+        colour=colour or _COLOURS[len(_ENTRIES) % len(_COLOURS)],
+        order=order,
+    )
+    return kind
+
+
+def entries() -> dict[str, Entry]:
+    """Everything that is registered, by name, in the order of tables and figures."""
+    _load_own()
+    return {found.name: found for found in sorted(_ENTRIES.values(), key=lambda found: found.order)}
+
+
+def entry(name: str) -> Entry:
+    """What is known about the algorithm of that name."""
+    return _pick(name, entries(), "algorithm")
+
+
+def make(name: str, preset: str = "fast", **overrides: Any) -> Algorithm:
+    """The algorithm `name` with a preset's fields, some of them overridden.
+
+    Args:
+        name: such as utds; `utds.algorithms.entries()` lists them.
+        preset: fast (one setting for every robot, minutes on two cores), paper (the published values) or released
+            (what the authors' code does); not every algorithm has all of them.
+        overrides: fields of the algorithm.
+
+    Returns:
+        The algorithm, a frozen dataclass.
+    """
+    found = entry(name)
+    if preset == "cpu":
+        raise ConfigError("the preset cpu is called fast now")
+    chosen = _pick(preset, found.presets, f"preset of {name}")
+    known = {field.name: field for field in fields(found.kind)}
+    for given in overrides:
+        if given not in known and (now := FORMER_FIELDS.get(given)) in known:
+            raise ConfigError(f"there is no field of {name} called {given!r}; it is called {now} now")
+        _pick(given, known, f"field of {name}")
+    return found.kind(**{**chosen.fields, **overrides})
+
+
+def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The preset from which an algorithm's fields differ least, and those that differ from it."""
+    known = {preset: asdict(make(name, preset)) for preset in entry(name).presets}  # type: ignore[call-overload]
+    differences = {
+        preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != v}
+        for preset, fields_of in known.items()
+    }
+    return min(differences.items(), key=lambda item: len(item[1]))
+
+
+def default_steps(algorithm: Algorithm, pool: Pool) -> int:
+    """Gradient steps for an algorithm on a pool where none are asked for: those of the preset that it is nearest to.
+
+    The fast preset takes ten passes over the data in batches of 256, at least 5,000 and at most 10,000 steps.
+    """
+    found = entry(name_of(algorithm))
+    preset, _ = nearest_preset(found.name, asdict(algorithm))  # type: ignore[call-overload]
+    steps = found.presets[preset].steps
+    if steps is not None:
+        return steps
+    transitions = pool.size if found.reads_shared else pool.info.sizes[0]
+    return int(min(max(round(transitions * BATCHES_PER_TRANSITION, -2), LEAST_STEPS), MOST_STEPS))
+
+
+def name_of(algorithm: Algorithm) -> str:
+    """The name that an algorithm's class is registered under."""
+    for name, found in entries().items():
+        if found.kind is type(algorithm):
+            return name
+    raise ConfigError(
+        f"{type(algorithm).__name__} is not registered; call utds.register_algorithm(name, {type(algorithm).__name__})"
+    )
+
+
+def to_config(algorithm: Algorithm) -> dict[str, Any]:
+    """An algorithm as JSON: its name and every field."""
+    return {"name": name_of(algorithm), "fields": asdict(algorithm)}  # type: ignore[call-overload]
+
+
+def from_config(config: Mapping[str, Any]) -> Algorithm:
+    """The algorithm that `to_config` described, also one that an earlier version did."""
+    found = current_config(config)
+    return entry(found["name"]).kind(**found["fields"])
+
+
+def current_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same description with today's names of the fields, and the defaults of those that it doesn't know yet."""
+    given = {FORMER_FIELDS.get(name, name): value for name, value in config["fields"].items()}
+    if "policy_delay" in given:  # the target networks used to move with the policy
+        given.setdefault("target_delay", given["policy_delay"])
+    found = entries().get(config["name"])  # none where it is of a file that isn't loaded
+    added = {f.name: f.default for f in fields(found.kind) if f.default is not MISSING} if found else {}
+    return {**config, "fields": added | given}
+
+
+@functools.cache
+def _load_own() -> None:
+    """Run the files that `UTDS_ALGORITHMS` names, once."""
+    for path in filter(None, os.environ.get("UTDS_ALGORITHMS", "").split(os.pathsep)):
+        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
+        if spec is None or spec.loader is None or not Path(path).is_file():
+            raise ConfigError(f"UTDS_ALGORITHMS names {path!r}, which is no Python file")
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _pick(name: str, table: Mapping[str, Any], what: str) -> Any:
+    if name in table:
+        return table[name]
+    raise ConfigError(f"there is no {what} called {name!r}{hint(name, table)}")

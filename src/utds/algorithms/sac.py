@@ -1,0 +1,165 @@
+"""Soft actor-critic (Haarnoja et al., 2018): a stochastic policy that is paid for its entropy.
+
+    y        = r + γ·d·(min_n Q⁻_n(s', a') − α·log π(a'|s'))                     a' ~ π(s')
+    critics  Σ_n mean (y − Q_n(s, a))²
+    policy   min_π mean (α·log π(a|s) − min_n Q_n(s, a))                         a ~ π(s)
+
+CQL, SAC-N and EDAC are this file with another loss or more critics. Alone it has nothing that holds it in the data, so
+it isn't offered as an offline algorithm of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from utds.algorithms import base
+from utds.algorithms.base import Metrics, Spec, Steps
+from utds.algorithms.td3 import CriticInputs
+from utds.networks import MLP, gaussian, init_ensemble, init_mlp, q_values, squash
+from utds.normalizer import Normalizer
+
+if TYPE_CHECKING:
+    from utds.data.pool import Batch, Pool
+
+
+class State(NamedTuple):
+    """Everything that training changes, and the normalisation that the policy needs."""
+
+    step: Array  # gradient steps taken
+    normalizer: Normalizer
+    actor: MLP  # mean and log standard deviation: 2A outputs
+    critic: MLP  # [E, …]
+    target_critic: MLP  # [E, …]
+    log_temperature: Array  # log α of the entropy term
+    actor_opt_state: Any  # Adam's
+    critic_opt_state: Any
+    temperature_opt_state: Any
+
+
+@dataclass(frozen=True)
+class SAC:
+    num_critics: int = 2  # critics in the ensemble, E
+    width: int = 256  # units of a hidden layer
+    layers: int = 3  # hidden layers
+    layer_norm: bool = False  # normalise hidden layers before their activation
+    normalise: bool = True  # scale observations by the data's mean and standard deviation
+    batch_size: int = 256  # transitions a gradient step
+    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
+    discount: float = 0.99  # γ
+    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
+    tau: float = 5e-3  # share of the online critics mixed into the target critics at each step
+    actor_lr: float = 3e-4  # Adam's learning rate of the policy and of the temperature
+    critic_lr: float = 3e-4  # Adam's learning rate of the critics
+    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
+    target_entropy: float | None = None  # of the policy, in nats; none: −A
+    backup_entropy: bool = True  # count the entropy at the next state in the critics' target
+
+    def __post_init__(self) -> None:
+        base.validate(self)
+
+    def init(self, key: Array, spec: Spec) -> State:
+        """Fresh networks; the target critics start as copies, the temperature at 1."""
+        actor, critic = self.init_networks(key, spec)
+        return State(
+            step=jnp.zeros((), jnp.int32),
+            normalizer=spec.normalizer(self.normalise),
+            actor=actor,
+            critic=critic,
+            target_critic=jax.tree.map(jnp.copy, critic),
+            log_temperature=jnp.zeros(()),
+            actor_opt_state=base.adam_init(actor, self.actor_lr),
+            critic_opt_state=base.adam_init(critic, self.critic_lr),
+            temperature_opt_state=base.adam_init(jnp.zeros(()), self.actor_lr),
+        )
+
+    def init_networks(self, key: Array, spec: Spec) -> tuple[MLP, MLP]:
+        """A policy and an ensemble of critics."""
+        actor_key, critic_key = jax.random.split(key)
+        actor_sizes, critic_sizes = self.sizes(spec)
+        actor = init_mlp(actor_key, actor_sizes, self.layer_norm)
+        return actor, init_ensemble(critic_key, self.num_critics, critic_sizes, self.layer_norm)
+
+    def sizes(self, spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Units of every layer of the policy and of a critic, inputs first."""
+        hidden = (self.width,) * self.layers
+        actor = (spec.observation_size, *hidden, 2 * spec.action_size)
+        return actor, (spec.observation_size + spec.action_size, *hidden, 1)
+
+    def draw(self, state: State, pool: Pool, key: Array) -> Batch:
+        """Uniform over the pooled transitions."""
+        return pool.sample(key, self.batch_size, self.n_step, self.discount)
+
+    def act(self, state: State, observations: Array) -> Array:
+        """The policy's mode before the tanh: [B, O] -> [B, A]."""
+        return jnp.tanh(gaussian(state.actor, state.normalizer(observations))[0])
+
+    def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
+        """One step of the critics, then of the policy and its temperature, then the targets' move."""
+        inputs_key, actor_key = jax.random.split(key)
+        batch = state.normalizer.batch(batch)
+        inputs = self.critic_inputs(state, batch, inputs_key)
+        grads, metrics = base.accumulated_gradient(self.critic_loss, state.critic, inputs, self.microbatch)
+        lr = base.annealed_lr(self.critic_lr, state.step, self.anneal_steps)
+        critic, opt_state = base.adam_step(grads, state.critic, state.critic_opt_state, lr)
+        state = state._replace(critic=critic, critic_opt_state=opt_state)
+        state, actor_metrics = self.policy_step(state, batch, actor_key)
+        target_critic = optax.incremental_update(critic, state.target_critic, self.tau)
+        state = state._replace(step=state.step + 1, target_critic=target_critic)
+        return state, metrics | actor_metrics | {"own_share": jnp.mean(batch.own)}
+
+    def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
+        """What the critic's loss reads, without gradient."""
+        noise = jax.random.normal(key, batch.actions.shape)
+        there = gaussian(state.actor, batch.next_observations)
+        targets = self.targets(state, batch, there, noise)
+        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+
+    def targets(self, state: State, batch: Batch, there: tuple[Array, Array], noise: Array) -> Array:
+        """y [B], from the policy's Gaussian at the next states and standard normal noise [B, A]."""
+        actions, log_density = squash(*there, noise)
+        values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
+        if self.backup_entropy:
+            values -= jnp.exp(state.log_temperature) * log_density
+        return batch.rewards + base.discounts(batch, self.discount) * values
+
+    def critic_loss(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Metrics]:
+        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
+        q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
+        loss = jnp.mean((q - inputs["targets"]) ** 2)
+        return self.num_critics * loss, {
+            "bellman_loss": loss,
+            "q_mean": jnp.mean(q),
+            "q_abs_max": jnp.max(jnp.abs(q)),
+            "target_mean": jnp.mean(inputs["targets"]),
+        }
+
+    def policy_step(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
+        """One step of the policy and of the entropy's temperature."""
+        noise = jax.random.normal(key, batch.actions.shape)
+        loss = partial(self.actor_loss, state=state, batch=batch, noise=noise)
+        grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
+        lr = base.annealed_lr(self.actor_lr, state.step, self.anneal_steps)
+        actor, actor_opt_state = base.adam_step(grads, state.actor, state.actor_opt_state, lr)
+        target = -batch.actions.shape[1] if self.target_entropy is None else self.target_entropy
+        slope = metrics["entropy"] - target  # of α's loss in log α: too much entropy lowers α
+        log_temperature, opt_state = base.adam_step(slope, state.log_temperature, state.temperature_opt_state, lr)
+        return state._replace(
+            actor=actor,
+            actor_opt_state=actor_opt_state,
+            log_temperature=log_temperature,
+            temperature_opt_state=opt_state,
+        ), metrics | {"temperature": jnp.exp(state.log_temperature)}
+
+    def actor_loss(self, actor: MLP, state: State, batch: Batch, noise: Array) -> tuple[Array, Metrics]:
+        """mean (α·log π(a|s) − min_n Q_n(s, a)), a ~ π(s)."""
+        actions, log_density = squash(*gaussian(actor, batch.observations), noise)
+        q = jnp.min(q_values(state.critic, batch.observations, actions), axis=0)
+        loss = jnp.mean(jnp.exp(state.log_temperature) * log_density - q)
+        return loss, {"actor_loss": loss, "entropy": -jnp.mean(log_density)}

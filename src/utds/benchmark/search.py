@@ -1,0 +1,277 @@
+"""Equal tuning: the same number of trials for every algorithm of a matrix, on settings that its tables don't contain.
+
+[search]
+trials = 12                                # of every algorithm; trial 0 is its preset as it is
+tasks = ["walker-run"]                     # settings to search on: main tasks,
+kinds = ["medium-replay"]                  # kinds of their own data,
+columns = ["each"]                         # and who shares, as in the matrix
+[search.fields]                            # of every algorithm
+tau = [0.005, 0.01, 0.02]                  # one of these
+[search.fields.utds]                       # of one
+beta_ood = {uniform = [0.0, 2.0]}
+actor_lr = {log_uniform = [1e-4, 1e-3]}
+
+A trial's value of a field depends on the search's seed, the algorithm, the trial and the field alone: more trials, or
+another field, change none of the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from utds import algorithms, files
+from utds.benchmark.cells import Cell, CellDir
+from utds.errors import ConfigError, DataError, hint
+from utds.training import run_files
+
+if TYPE_CHECKING:
+    from utds.benchmark.matrix import Matrix
+
+RANGES = ("uniform", "log_uniform")
+NAME = "search.json"  # in the folder of the results, and search.toml beside it
+
+
+@dataclass(frozen=True)
+class Search:
+    """See the module's description; what is not given is the matrix's."""
+
+    trials: int
+    fields: Mapping[str, Any] = field(hash=False)  # field -> distribution, or algorithm -> such a table
+    tasks: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    source_kind: str = ""
+    steps: int = 0
+    seeds: int = 0
+    first_seed: int = 0
+    seed: int = 0  # of the draws
+
+    def distributions(self, algorithm: str) -> dict[str, Any]:
+        """What is drawn for an algorithm, by field."""
+        common = {name: value for name, value in self.fields.items() if not _is_table(value)}
+        own = self.fields.get(algorithm, {})
+        return common | dict(own if _is_table(own) else {})
+
+    def draw(self, algorithm: str, preset: str, trial: int) -> dict[str, Any]:
+        """The fields of a trial; trial 0 changes none."""
+        if trial == 0:
+            return {}
+        standard = algorithms.make(algorithm, preset=preset)
+        return {
+            name: _value(distribution, f"{self.seed}/{algorithm}/{trial}/{name}", getattr(standard, name))
+            for name, distribution in self.distributions(algorithm).items()
+        }
+
+    def settings(self, matrix: Matrix) -> Matrix:
+        """The matrix of the settings to search on; only its last evaluation counts."""
+        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
+        kept = {name: given[name] for name in _OF_THE_MATRIX if name in given}
+        steps = kept.get("steps", matrix.steps)
+        return replace(matrix, vary={}, eval_every=steps, checkpoint_every=0, search=None, **kept)
+
+    def cells(self, matrix: Matrix) -> Iterator[Cell]:
+        """A cell for every setting, algorithm and trial."""
+        for cell in self.settings(matrix).cells():
+            for trial in range(self.trials):
+                drawn = self.draw(cell.algorithm_name, cell.preset, trial)
+                yield replace(cell, fields={**cell.fields, **drawn}, trial=trial)
+
+
+_OF_THE_MATRIX = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
+
+
+def parse(given: Mapping[str, Any]) -> Search:
+    """A search from the `[search]` table of a matrix; names of tasks and the like are checked with the matrix's."""
+    known = [f.name for f in fields(Search)]
+    for key in given:
+        if key not in known:
+            raise ConfigError(f"there is no key {key!r} in [search]{hint(key, known)}")
+    for key in ("trials", "fields"):
+        if key not in given:
+            raise ConfigError(f"[search] lacks the key {key!r}; see docs/benchmark.md")
+    values = dict(given)
+    for key in ("trials", "steps", "seeds", "first_seed", "seed"):
+        least = 0 if key in ("first_seed", "seed") else 1
+        value = values.get(key, least)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ConfigError(f"[search] {key} = {value!r} must be a whole number of {least} or more")
+    for key in ("tasks", "kinds", "columns", "sources"):
+        value = values.get(key, ["word"])
+        if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
+            raise ConfigError(f"[search] {key} = {value!r} must be a list of words")
+        values[key] = tuple(values[key]) if key in values else ()
+    if not _is_table(values["fields"], empty=True) or not values["fields"]:
+        raise ConfigError("[search.fields] must name one field or more, each with its values")
+    return Search(**values)
+
+
+def check(search: Search, matrix: Matrix) -> None:
+    """Refuse fields that don't exist, distributions that make no sense, and settings that the tables contain."""
+    for name, value in search.fields.items():
+        if _is_table(value) and name not in matrix.algorithms:
+            raise ConfigError(f"[search.fields.{name}]: there is no algorithm {name!r}{hint(name, matrix.algorithms)}")
+    for algorithm in matrix.algorithms:
+        for name, distribution in search.distributions(algorithm).items():
+            if name in matrix.vary:
+                raise ConfigError(f"the field {name!r} is both varied and searched for; take it out of one of them")
+            for value in _extremes(name, distribution):
+                algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | {name: value})
+        for trial in range(min(search.trials, 100)):
+            drawn = search.draw(algorithm, matrix.preset, trial)
+            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | drawn)
+    reported = {cell.datasets for cell in matrix.cells()}
+    for cell in search.settings(matrix).cells():
+        if cell.datasets in reported:
+            raise ConfigError(
+                f"the setting {' + '.join(cell.datasets)} is both searched on and reported on: results on settings "
+                "that chose the fields flatter them; give [search] other tasks, kinds or columns"
+            )
+
+
+def _value(distribution: Any, key: str, standard: Any) -> Any:
+    """A draw; whole where the field is."""
+    rng = np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
+    if isinstance(distribution, list):
+        return distribution[int(rng.integers(len(distribution)))]
+    ((kind, (low, high)),) = distribution.items()
+    value = rng.uniform(low, high) if kind == "uniform" else math.exp(rng.uniform(math.log(low), math.log(high)))
+    if isinstance(standard, int) and not isinstance(standard, bool):
+        return round(value)
+    return float(f"{value:.4g}")  # what tables show is what was run
+
+
+def _extremes(name: str, distribution: Any) -> list[Any]:
+    """The values to be checked: all of a list, the ends of a range."""
+    if isinstance(distribution, list) and distribution:
+        return distribution
+    if isinstance(distribution, Mapping) and len(distribution) == 1:
+        ((kind, ends),) = distribution.items()
+        numbers = isinstance(ends, list) and len(ends) == 2 and all(type(end) in (int, float) for end in ends)
+        if kind in RANGES and numbers and ends[0] < ends[1] and (kind == "uniform" or ends[0] > 0):
+            return ends
+    raise ConfigError(
+        f"[search.fields] {name} = {distribution!r} must be a list of values, {{uniform = [low, high]}} or "
+        "{log_uniform = [low, high]} with 0 < low < high"
+    )
+
+
+def _is_table(value: Any, empty: bool = False) -> bool:
+    """Whether a value is a table of fields, and not a distribution of one."""
+    return isinstance(value, Mapping) and (empty or not set(value) <= set(RANGES) or not value)
+
+
+class Trial(NamedTuple):
+    """How one trial of an algorithm did."""
+
+    algorithm: str
+    number: int
+    fields: dict[str, Any]  # that were drawn
+    score: float  # the mean over settings of the last evaluation's; -inf if it failed on one
+
+
+def rank(search: Search, dirs: Sequence[CellDir]) -> dict[str, list[Trial]]:
+    """Every algorithm's trials, the best first."""
+    open_cells = [cell_dir for cell_dir in dirs if cell_dir.state not in ("done", "failed")]
+    if open_cells:
+        raise DataError(f"{len(open_cells)} of the search's {len(dirs)} cells are not done: {open_cells[0].folder}")
+    scores = _scores(dirs)
+    groups: dict[tuple[str, int], list[CellDir]] = {}
+    for cell_dir in dirs:
+        groups.setdefault((cell_dir.cell.algorithm_name, cell_dir.cell.trial or 0), []).append(cell_dir)
+    ranked: dict[str, list[Trial]] = {}
+    for (algorithm, number), group in groups.items():
+        drawn = search.draw(algorithm, group[0].cell.preset, number)
+        mean = float(np.mean([scores[cell_dir.folder] for cell_dir in group]))
+        ranked.setdefault(algorithm, []).append(Trial(algorithm, number, drawn, mean))
+    return {name: sorted(trials, key=lambda trial: (-trial.score, trial.number)) for name, trials in ranked.items()}
+
+
+def _scores(dirs: Sequence[CellDir]) -> dict[Path, float]:
+    """Each cell's normalised score, on one scale per setting: the task's own, or else from the search's worst to best.
+
+    Returns of different settings are never averaged as they are.
+    """
+    found: dict[Path, float] = {}
+    settings: dict[tuple[str, ...], list[CellDir]] = {}
+    for cell_dir in dirs:
+        settings.setdefault(cell_dir.cell.datasets, []).append(cell_dir)
+    for group in settings.values():
+        last = {cell_dir.folder: _last(cell_dir) for cell_dir in group}
+        if any("score" in value for value in last.values()):
+            found |= {folder: value.get("score", -math.inf) for folder, value in last.items()}
+            continue
+        returns = {folder: value.get("return", -math.inf) for folder, value in last.items()}
+        finite = [value for value in returns.values() if math.isfinite(value)]
+        low, span = min(finite, default=0.0), (max(finite, default=1.0) - min(finite, default=0.0)) or 1.0
+        found |= {folder: 100 * (value - low) / span for folder, value in returns.items()}
+    return found
+
+
+def _last(cell_dir: CellDir) -> dict[str, float]:
+    """The last evaluation, mean over seeds; nothing of a cell that failed."""
+    if cell_dir.state == "failed":
+        return {}
+    rows = [row for row in run_files.rows(cell_dir.folder / "evaluations.csv") if row["step"] == cell_dir.cell.steps]
+    if not rows:
+        raise DataError(
+            f"{cell_dir.folder} has no evaluation at its last step: its task has no simulator to search with"
+        )
+    return {name: float(np.mean([row[name] for row in rows])) for name in ("return", "score") if name in rows[0]}
+
+
+def best(ranked: Mapping[str, Sequence[Trial]]) -> dict[str, dict[str, Any]]:
+    """The fields of each algorithm's best trial."""
+    for name, trials in ranked.items():
+        if not math.isfinite(trials[0].score):
+            raise DataError(f"every trial of {name} failed: give its fields narrower ranges")
+    return {name: dict(trials[0].fields) for name, trials in ranked.items()}
+
+
+def table(search: Search, ranked: Mapping[str, Sequence[Trial]]) -> Table:
+    shown = Table("algorithm", "trials", "best", "score", "preset", "fields", title="search, by last returns")
+    for name, trials in ranked.items():
+        preset = next(trial.score for trial in trials if trial.number == 0)
+        chosen = " ".join(f"{key}={value}" for key, value in trials[0].fields.items()) or "as in the preset"
+        shown.add_row(name, str(search.trials), str(trials[0].number), _n(trials[0].score), _n(preset), chosen)
+    return shown
+
+
+def write(
+    search: Search, ranked: Mapping[str, Sequence[Trial]], dirs: Sequence[CellDir], out: Path
+) -> tuple[Path, Path]:
+    """search.json with every trial, and search.toml with the best fields, to be put into a matrix."""
+
+    def entry(trial: Trial) -> dict[str, Any]:
+        score = round(trial.score, 3) if math.isfinite(trial.score) else None
+        return {"trial": trial.number, "score": score, "fields": trial.fields}
+
+    settings = sorted({" + ".join(cell_dir.cell.datasets) for cell_dir in dirs})
+    found = {
+        "trials": search.trials,
+        "seed": search.seed,
+        "settings": settings,
+        "best": {name: entry(trials[0]) for name, trials in ranked.items()},
+        "all": {name: [entry(trial) for trial in trials] for name, trials in ranked.items()},
+    }
+    files.write_json(out / NAME, found)
+    lines = [f"# The best of {search.trials} trials of each algorithm on {', '.join(settings)}"]
+    for name, trials in ranked.items():
+        lines += ["", f"[fields.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in trials[0].fields.items())]
+    path = (out / NAME).with_suffix(".toml")
+    with files.atomic(path) as part:
+        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return out / NAME, path
+
+
+def _n(score: float) -> str:
+    return f"{score:.1f}" if math.isfinite(score) else "failed"

@@ -1,0 +1,76 @@
+"""D4RL: `.hdf5` or `.npz` with observations, actions, rewards, terminals and, in most files, timeouts.
+
+    terminals   1: the episode truly ended with this step
+    timeouts    1: the recording was cut after this step
+    next_observations, where given, are what each step reached; else that is the next row, and unknown at a cut
+
+Other arrays (infos/…, metadata/…) are left out and named in the notes.
+"""
+
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from utds import files
+from utds.data.dataset import Dataset
+from utds.data.formats import arrays
+from utds.data.formats.recording import Recording, flat
+from utds.errors import DataError
+
+_USED = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
+
+
+def read(path: Path) -> Recording:
+    """The recording of a file."""
+    found = arrays.load(path) if path.suffix == ".npz" else load_hdf5(path)
+    for name in ("observations", "actions", "terminals"):
+        if name not in found:
+            raise DataError(f"{path} holds no {name}; a D4RL file has observations, actions, rewards and terminals")
+    states, actions = flat("observations", found["observations"]), flat("actions", found["actions"])
+    ended = np.asarray(found["terminals"]).reshape(-1).astype(bool)
+    cut = np.asarray(found.get("timeouts", np.zeros(len(ended)))).reshape(-1).astype(bool)
+    for name in _USED:
+        if name in found and len(found[name]) != len(states):
+            raise DataError(f"{path}: {name} has {len(found[name])} rows, but observations has {len(states)}")
+    left = sorted(set(found) - set(_USED))
+    notes = [f"left out: {', '.join(left)}"] if left else []
+    marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
+    if "next_observations" not in found:
+        return Recording.of_steps(states, actions, found.get("rewards"), marks, notes=notes)
+    after = flat("next_observations", found["next_observations"])
+    if "timeouts" not in found:
+        marks["truncations"][:-1] = (after[:-1] != states[1:]).any(axis=1) & ~ended[:-1]
+        cuts = int(marks["truncations"].sum())
+        notes.append(f"no timeouts in the file: {cuts} cuts found where the states don't follow each other")
+    given = {"observations": states, "actions": actions, "next_observations": after} | marks
+    return Recording.of_arrays(given | ({"rewards": found["rewards"]} if "rewards" in found else {}), notes=notes)
+
+
+def write(dataset: Dataset, path: Path) -> None:
+    """Write an `.hdf5` file, actions in the robot's unit."""
+    rows = dataset.rows
+    with files.atomic(path) as part, h5py.File(part, "w") as file:
+        states = dataset.read("observations")
+        file["observations"], file["next_observations"] = states[rows], states[rows + 1]
+        file["actions"], file["rewards"] = dataset.raw_actions, dataset.read("rewards")
+        file["terminals"], file["timeouts"] = dataset.read("terminations"), dataset.read("truncations")
+        file["metadata/task"] = dataset.metadata.task
+
+
+def load_hdf5(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an hdf5 file by their path in it; text and scalars are left out."""
+    found: dict[str, np.ndarray] = {}
+
+    def visit(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset) and item.shape and item.dtype.kind in "biuf":
+            found[name] = item[()]
+
+    try:
+        with open(path, "rb"), h5py.File(path, "r") as file:
+            file.visititems(visit)
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise DataError(f"could not read {path}: {error.strerror}") from error
+    except (OSError, RuntimeError, KeyError) as error:
+        raise DataError(f"{path} is damaged or no hdf5 file: {str(error).splitlines()[0]}; fetch it again") from error
+    return found

@@ -1,0 +1,102 @@
+"""ExORL: a folder of `episode_<index>_<length>.npz`, as ExORL and the released UTDS data come.
+
+Row 0 of an episode is the start state with a dummy action and reward; row t holds the action that led to observation t
+and the reward of that state:
+
+    observation  0    1    2   …   T      kept as they are
+    action       –    1    2   …   T      shifted: transition t−1 takes action t
+    reward       –    1    2   …   T      and gets reward t
+    discount     –    1    1   …   d      d = 0: a true termination; d = 1: a time limit
+"""
+
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utds import files, progress
+from utds.data.build import Builder
+from utds.data.columns import Episode
+from utds.data.dataset import Dataset
+from utds.data.formats import arrays
+from utds.data.formats.recording import Recording
+from utds.errors import DataError
+
+_EPISODE = re.compile(r"episode_(\d+)_(\d+)\.npz")
+_NAMES = ("observation", "action", "reward", "discount", "physics")
+
+
+def read(folder: Path) -> Recording:
+    """The episodes of a folder, by index."""
+    found = _episode_files(folder)
+    builder = Builder()
+    with progress.bar(f"importing {folder.name}", len(found), "episodes") as advance:
+        for _, steps, path in found:
+            builder.add(_episode(path, steps), path)
+            advance()
+    return Recording.of_episodes(builder, notes=["rewards and actions of row t belong to the step that reaches it"])
+
+
+def write(dataset: Dataset, folder: Path) -> None:
+    """Write `episode_<index>_<length>.npz` files, actions in the robot's unit."""
+    raw = dataset.raw_actions
+    with (
+        files.atomic(folder) as part,
+        progress.bar(f"exporting {dataset.name}", dataset.episodes, "episodes") as advance,
+    ):
+        part.mkdir()
+        for index, steps in enumerate(dataset.lengths.tolist()):
+            episode = dataset.episode(index)
+            dummy = np.zeros((1, dataset.action_size), np.float32)
+            discount = np.ones((steps + 1, 1), np.float32)
+            discount[-1] = 0.0 if episode.terminated else 1.0
+            rows: dict[str, Any] = {
+                "observation": episode.observations,
+                "action": np.concatenate([dummy, raw[dataset.starts[index] : dataset.starts[index + 1]]]),
+                "reward": np.concatenate([[0], episode.rewards]).astype(np.float32)[:, None],
+                "discount": discount,
+            }
+            if episode.physics is not None:
+                rows["physics"] = episode.physics
+            np.savez(part / f"episode_{index:06d}_{steps}.npz", **rows)
+            advance()
+
+
+def _episode_files(folder: Path) -> list[tuple[int, int, Path]]:
+    """Index, length and path of each episode, by index."""
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder; give the one that holds the episode_<index>_<length>.npz files")
+    matches = [(_EPISODE.fullmatch(path.name), path) for path in folder.iterdir()]
+    files = sorted((int(match[1]), int(match[2]), path) for match, path in matches if match)
+    if not files:
+        raise DataError(
+            f"{folder} holds no episode_<index>_<length>.npz file; ExORL keeps them in a folder called buffer"
+        )
+    for (index, _, path), (following, _, twin) in itertools.pairwise(files):
+        if index == following:
+            raise DataError(f"{path.name} and {twin.name} have the same index; remove one of them")
+    return files
+
+
+def _episode(path: Path, steps: int) -> Episode:
+    found = arrays.load(path)
+    for name in _NAMES[:4]:
+        if name not in found:
+            raise DataError(f"{path} has no array {name!r}; an episode needs observation, action, reward and discount")
+    for name in _NAMES:
+        if name in found and len(found[name]) != steps + 1:
+            raise DataError(
+                f"{path}: {name} has {len(found[name])} rows; by its name the episode has {steps} steps, so {steps + 1}"
+            )
+    discount = found["discount"].reshape(-1)[1:]
+    if (discount[:-1] == 0).any():
+        raise DataError(f"{path}: discount is 0 at row {int(np.argmin(discount)) + 1}, but the episode goes on")
+    return Episode(
+        observations=found["observation"],
+        actions=found["action"][1:],
+        rewards=found["reward"].reshape(-1)[1:],
+        terminated=bool(discount[-1] == 0),
+        physics=found.get("physics"),
+    )

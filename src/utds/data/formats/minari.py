@@ -1,0 +1,131 @@
+"""Minari: any dataset of numbers in its store, and our datasets written there in the robot's unit.
+
+Observations of Box, Dict and Tuple spaces are laid flat in the space's own order. An end that meets the time limit is
+an end.
+"""
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from utds import progress
+from utds.data.build import Builder
+from utds.data.columns import Episode, Metadata
+from utds.data.dataset import Dataset
+from utds.data.formats.recording import Recording, clipped
+from utds.errors import DataError
+
+
+def read(id: str, download: bool = False) -> Recording:
+    """The Minari dataset of that id; with `download` it is fetched from Minari's server where it isn't stored yet."""
+    import minari
+
+    try:
+        source = minari.load_dataset(id, download=download)
+    except (FileNotFoundError, ValueError, KeyError, AttributeError) as error:
+        raise DataError(f"Minari can't load {id}: {str(error).splitlines()[0]}") from error
+    bounds = _bounds(id, source.action_space)
+    builder, notes = Builder(), ["observations laid flat in the order of their space"]
+    try:
+        with progress.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
+            for episode in source.iterate_episodes():
+                actions = np.asarray(episode.actions)
+                builder.add(
+                    Episode(
+                        observations=_flat(id, source.observation_space, episode.observations),
+                        actions=actions.reshape(len(actions), -1),
+                        rewards=episode.rewards,
+                        terminated=bool(episode.terminations[-1]),
+                    )
+                )
+                advance()
+    except (OSError, KeyError) as error:
+        raise DataError(f"the file of {id} is damaged: {str(error).splitlines()[0]}; download it again") from error
+    task = source.env_spec.id if source.env_spec is not None else source.spec.namespace or id
+    about = {"task": task, "description": f"imported from the Minari dataset {id}"}
+    found = Recording.of_episodes(builder, bounds=bounds, metadata=about, notes=notes)
+    if bounds is not None:
+        found.actions = clipped(found.actions, *bounds, notes)
+    return found
+
+
+def write(dataset: Dataset, id: str) -> None:
+    """Write a dataset into Minari's store, with its environment where it is one of this package's tasks."""
+    import minari
+    from gymnasium.spaces import Box
+
+    meta = dataset.metadata
+    low, high = meta.action_low or (-1.0,) * dataset.action_size, meta.action_high or (1.0,) * dataset.action_size
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Minari wishes for an author's e-mail, a link to code and so on
+            minari.create_dataset_from_buffers(
+                id,
+                list(_buffers(dataset)),
+                env=environment_id(meta),
+                observation_space=Box(-np.inf, np.inf, (dataset.observation_size,), np.float32),
+                action_space=Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32),
+                author="utds",
+                description=meta.description or f"{meta.kind or 'data'} of {meta.task}",
+            )
+    except (ValueError, AssertionError) as error:
+        raise DataError(f"Minari can't store {id}: {str(error).splitlines()[0]}") from error
+
+
+def environment_id(metadata: Metadata) -> str | None:
+    """The Gymnasium environment of a dataset's task, where this package has one."""
+    if metadata.domain is None:
+        return None
+    from utds import domains
+    from utds.domains.gym import env_id
+
+    name, task = metadata.domain, metadata.task
+    known = name in domains.names() and task in domains.task_ids(domains.get(name))
+    return env_id(*domains.task(task)) if known else None
+
+
+def _buffers(dataset: Dataset) -> Iterator[Any]:
+    from minari.data_collector import EpisodeBuffer
+
+    raw = dataset.raw_actions
+    for index in range(dataset.episodes):
+        episode, (start, stop) = dataset.episode(index), dataset.starts[index : index + 2].tolist()
+        yield EpisodeBuffer(
+            id=index,
+            observations=episode.observations,
+            actions=raw[start:stop],
+            rewards=episode.rewards,
+            terminations=dataset.read("terminations", start, stop),
+            truncations=dataset.read("truncations", start, stop),
+            infos={},
+        )
+
+
+def _flat(id: str, space: Any, values: Any) -> np.ndarray:
+    """[T + 1, O] from observations of a space of Boxes."""
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Box):
+        array = np.asarray(values)
+        return array.reshape(len(array), -1)
+    if isinstance(space, spaces.Dict):
+        return np.concatenate([_flat(id, part, values[name]) for name, part in space.spaces.items()], axis=1)
+    if isinstance(space, spaces.Tuple):
+        return np.concatenate(
+            [_flat(id, part, value) for part, value in zip(space.spaces, values, strict=True)], axis=1
+        )
+    raise DataError(f"{id} has observations in a {type(space).__name__} space; only numbers (Box) can be imported")
+
+
+def _bounds(id: str, space: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Of the actions, where the space has any."""
+    from gymnasium import spaces
+
+    if not isinstance(space, spaces.Box):
+        raise DataError(
+            f"{id} has actions in a {type(space).__name__} space; only continuous actions (Box) can be used"
+        )
+    low, high = space.low.reshape(-1).astype(np.float64), space.high.reshape(-1).astype(np.float64)
+    return (low, high) if np.isfinite([low, high]).all() else None

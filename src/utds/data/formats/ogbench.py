@@ -1,0 +1,57 @@
+"""OGBench: `.npz` with observations, actions, terminals and, for relabelling, qpos and qvel; play data has no rewards.
+
+    observations   s0   s1   s2   s3  │        the last state of a trajectory has a 1 in terminals
+    actions        a0   a1   a2   a3  │        its action is never used
+    rewards        r0   r1   r2   r3  │        where given, r_t is of the state s_t
+    ours              r1   r2   r3    │        reward n is of the state *reached*: shifted by one
+
+A trajectory's end is a time limit, never a termination.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from utds.data.build import lengths_of
+from utds.data.formats import arrays
+from utds.data.formats.recording import NO_REWARDS, Recording, flat
+from utds.errors import DataError
+
+_USED = ("observations", "actions", "terminals", "rewards", "qpos", "qvel")
+
+
+def read(path: Path) -> Recording:
+    """The recording of a file."""
+    found = arrays.load(path)
+    for name in ("observations", "actions", "terminals"):
+        if name not in found:
+            raise DataError(f"{path} holds no {name}; an OGBench file has observations, actions and terminals")
+    states = flat("observations", found["observations"])
+    for name in _USED[1:]:
+        if name in found and len(found[name]) != len(states):
+            raise DataError(f"{path}: {name} has {len(found[name])} rows, but observations has {len(states)}")
+    last = np.asarray(found["terminals"]).reshape(-1) != 0
+    if not last[-1]:
+        raise DataError(f"{path} ends in the middle of a trajectory; it was cut short: fetch it again")
+    first = np.concatenate([[True], last[:-1]])
+    lengths = lengths_of(np.cumsum(first)) - 1
+    if (lengths < 1).any():
+        raise DataError(f"{path}: trajectory {int(np.argmax(lengths < 1))} has a single state; there is no step in it")
+    left = sorted(set(found) - set(_USED))
+    notes = [f"{len(lengths)} last actions left out: nothing follows them"]
+    notes += [f"left out: {', '.join(left)}"] if left else []
+    rewards = None
+    if "rewards" in found:
+        rewards = np.asarray(found["rewards"]).reshape(-1)[~first]
+    notes.append(NO_REWARDS if rewards is None else "rewards of s moved to the step that reaches s")
+    parts = [flat(name, found[name]).astype(np.float64) for name in ("qpos", "qvel") if name in found]
+    notes += ["qpos and qvel kept as physics"] if parts else []
+    return Recording(
+        observations=states,
+        actions=flat("actions", found["actions"])[~last],
+        rewards=rewards,
+        lengths=lengths,
+        terminations=np.zeros(int(lengths.sum()), bool),
+        physics=np.concatenate(parts, axis=1) if parts else None,
+        notes=notes,
+    )

@@ -1,0 +1,238 @@
+"""Tables: `.csv` or `.parquet`, one row per step, the columns named by patterns.
+
+    observations='q*,dq*' actions='u*' episode=ep reward=r
+
+A pattern takes columns in the file's order; a parquet column of lists counts as several numbers. Reward t is of the
+state that action t reached. Without `next_observations` the state after an episode's last action is unknown; see
+`Dataset.from_steps`.
+"""
+
+import csv
+import fnmatch
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utds import files
+from utds.data.dataset import Dataset
+from utds.data.formats.recording import Recording
+from utds.errors import ConfigError, DataError, MissingExtra
+
+COLUMNS = {  # what `write` writes, and what is looked for where nothing else is said
+    "observations": "observation_*",
+    "next_observations": "next_observation_*",
+    "actions": "action_*",
+    "reward": "reward",
+    "episode": "episode",
+    "time": "step",
+    "termination": "terminated",
+    "truncation": "truncated",
+}
+_VECTORS = ("observations", "next_observations", "actions")
+
+
+def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | None = None) -> Recording:
+    """The recording of a file; `task_from` is a column that tells each episode's task."""
+    for role in columns or ():
+        if role not in COLUMNS:
+            raise ConfigError(f"--columns {role}=… is unknown; it may name {', '.join(COLUMNS)}")
+    names = header(path)
+    chosen = _chosen(path, names, columns)
+    if task_from is not None and task_from not in names:
+        raise DataError(f"{path} has no column {task_from!r}; it has {', '.join(names)}")
+    wanted = [name for found in chosen.values() for name in found]
+    text = _text(path, task_from) if task_from else None
+    values = _numbers(path, names, wanted)
+    parts = {role: np.concatenate([values[name] for name in found], axis=1) for role, found in chosen.items()}
+    for role in parts.keys() - {"episode"}:
+        bad = ~np.isfinite(parts[role])
+        if bad.any():
+            row = int(np.argmax(bad.any(axis=1)))
+            name = chosen[role][min(int(np.argmax(bad[row])), len(chosen[role]) - 1)]
+            raise DataError(f"{path}: row {row + 1} has no number in column {name!r}; fill it or leave the row out")
+    return _recording(path, parts, chosen, text)
+
+
+def header(path: Path) -> list[str]:
+    """The names of the columns."""
+    if path.suffix == ".parquet":
+        return list(parquet_table(path, schema_only=True).names)
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        names = next(csv.reader(file), [])
+    if not names:
+        raise DataError(f"{path} is empty; its first line must name the columns")
+    return [name.strip() for name in names]
+
+
+def parquet_table(path: Path, columns: Sequence[str] | None = None, schema_only: bool = False) -> Any:
+    """A parquet file through pyarrow: its table, or its schema."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
+    try:
+        with open(path, "rb") as file:
+            if schema_only:
+                return pyarrow.parquet.read_schema(file)
+            return pyarrow.parquet.read_table(file, columns=columns)
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise DataError(f"could not read {path}: {error.strerror}") from error
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(
+            f"{path} is damaged or no parquet file: {str(error).splitlines()[0]}; fetch it again"
+        ) from error
+
+
+def vectors(path: Path, name: str, column: Any) -> np.ndarray:
+    """A column of a parquet table as [N, d]."""
+    import pyarrow
+
+    kind = column.type
+    array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
+    if array.null_count:
+        raise DataError(f"{path}: column {name!r} has {array.null_count} rows without a value; fill or drop them")
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
+        count = len(array)
+        flat = np.asarray(array.flatten())
+        if flat.dtype.kind not in "biuf" or count == 0 or len(flat) % count:
+            raise DataError(f"{path}: column {name!r} holds lists of other than equally many numbers")
+        if not pyarrow.types.is_fixed_size_list(kind):
+            lengths = np.diff(np.asarray(array.offsets))
+            if (lengths != lengths[0]).any():
+                row = int(np.argmax(lengths != lengths[0]))
+                raise DataError(f"{path}: column {name!r} has {lengths[row]} numbers in row {row}, {lengths[0]} before")
+        return flat.reshape(count, -1)
+    values = np.asarray(array)
+    if values.dtype.kind not in "biuf":
+        raise DataError(f"{path}: column {name!r} holds {kind}; only numbers can be used")
+    return values[:, None]
+
+
+def write(dataset: Dataset, path: Path) -> None:
+    """Write a parquet file, one row per step, actions in the robot's unit; `read` takes it as it is."""
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
+    states, rows = dataset.read("observations"), dataset.rows
+    vectors = {"observation": states[rows], "next_observation": states[rows + 1], "action": dataset.raw_actions}
+    table = {f"{name}_{i}": values[:, i] for name, values in vectors.items() for i in range(values.shape[1])}
+    episode = np.repeat(np.arange(dataset.episodes), dataset.lengths)
+    table |= {"reward": dataset.read("rewards"), "episode": episode}
+    table |= {"step": np.arange(dataset.size) - dataset.starts[:-1][episode]}
+    table |= {"terminated": dataset.read("terminations"), "truncated": dataset.read("truncations")}
+    with files.atomic(path) as part:
+        pyarrow.parquet.write_table(pyarrow.table(table), part)
+
+
+def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> dict[str, list[str]]:
+    """The columns of each role."""
+    if columns is None and not fnmatch.filter(names, COLUMNS["observations"]):
+        raise ConfigError(
+            f"say which columns of {path} are what, such as --columns observations='q*,dq*' actions='u*' episode=ep; "
+            f"it has {', '.join(names)}"
+        )
+    chosen = {}
+    for role, patterns in (COLUMNS if columns is None else columns).items():
+        found: list[str] = []
+        for pattern in patterns.split(","):
+            matches = [name for name in names if fnmatch.fnmatchcase(name, pattern.strip()) and name not in found]
+            if not matches and columns is not None:
+                raise DataError(f"{path} has no column {pattern.strip()!r} ({role}); it has {', '.join(names)}")
+            found += matches
+        if len(found) > 1 and role not in _VECTORS:
+            raise DataError(f"{role}={patterns} stands for {len(found)} columns of {path}; name one")
+        if found:
+            chosen[role] = found
+    for role in ("observations", "actions"):
+        if role not in chosen:
+            raise ConfigError(f"--columns names no {role}; {path} has {', '.join(names)}")
+    return chosen
+
+
+def _numbers(path: Path, names: list[str], wanted: Sequence[str]) -> dict[str, np.ndarray]:
+    """[N, d] of each wanted column."""
+    if path.suffix == ".parquet":
+        table = parquet_table(path, list(dict.fromkeys(wanted)))
+        return {name: vectors(path, name, table.column(name)) for name in wanted}
+    at = [names.index(name) for name in wanted]
+    with (
+        files.explained(f"read {path}"),
+        open(path, newline="", encoding="utf-8-sig", errors="replace") as file,
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told below
+        try:
+            found = np.loadtxt(
+                file,
+                np.float64,
+                delimiter=",",
+                skiprows=1,
+                usecols=at,
+                ndmin=2,
+                quotechar='"',
+                comments=None,
+                converters=_number,
+                encoding="utf-8",
+            )
+        except (ValueError, IndexError) as error:
+            raise DataError(f"{path} can't be read as a table of numbers: {str(error).splitlines()[0]}") from None
+    if len(found) == 0:
+        raise DataError(f"{path} holds no row beneath its header")
+    return {name: found[:, i : i + 1] for i, name in enumerate(wanted)}
+
+
+def _number(text: str) -> float:
+    """Numbers, and the words that tables write for true and false."""
+    words = {"true": 1.0, "false": 0.0}
+    text = text.strip()
+    return words[text.lower()] if text.lower() in words else float(text)
+
+
+def _text(path: Path, name: str) -> np.ndarray:
+    """[N] of a column of words."""
+    if path.suffix == ".parquet":
+        return np.array([str(value) for value in parquet_table(path, [name]).column(name).to_pylist()])
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        rows = csv.reader(file)
+        at = [column.strip() for column in next(rows)].index(name)
+        found = [row[at].strip() for row in rows if len(row) > at]
+    return np.array(found)
+
+
+def _recording(
+    path: Path, parts: dict[str, np.ndarray], chosen: dict[str, list[str]], text: np.ndarray | None
+) -> Recording:
+    marks = {"termination": "terminations", "truncation": "truncations", "episode": "episode_index"}
+    given = {marks[role]: parts[role][:, 0] for role in marks if role in parts}
+    if "terminations" in given and "truncations" in given:
+        given["truncations"] = given["truncations"] * (given["terminations"] == 0)
+    notes = [f"{role}: {' '.join(found)}" for role, found in chosen.items()]
+    if not given:
+        notes.append("no episodes are told apart: the whole file is one")
+    rewards = parts["reward"][:, 0] if "reward" in parts else None
+    if "next_observations" in parts:
+        pairs = {name: parts[name] for name in _VECTORS} | given
+        made = Recording.of_arrays(pairs | ({} if rewards is None else {"rewards": rewards}), notes=notes)
+        logged = made.lengths
+    else:
+        made = Recording.of_steps(parts["observations"], parts["actions"], rewards, given, notes=notes)
+        logged = made.lengths + 1 - made.terminations[np.cumsum(made.lengths) - 1]
+    first = np.cumsum(logged) - logged
+    if "time" in parts:
+        ahead = np.diff(parts["time"][:, 0]) <= 0
+        ahead[first[1:] - 1] = False
+        if ahead.any():
+            row = int(np.argmax(ahead)) + 2
+            raise DataError(f"{path}: row {row} is not later than the row before it: the rows are shuffled; sort them")
+    if text is not None:
+        mixed = text != np.repeat(text[first], logged)
+        if mixed.any():
+            raise DataError(f"{path}: row {int(np.argmax(mixed)) + 1} changes its task in the middle of an episode")
+        made.tasks = text[first].tolist()
+    return made

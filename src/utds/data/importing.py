@@ -1,0 +1,181 @@
+"""Import: recognise a source, read it, and make checked datasets of it, before anything is stored."""
+
+import contextlib
+import re
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from utds.data import actions as units
+from utds.data import ids, store
+from utds.data.build import ActionBounds
+from utds.data.dataset import Dataset
+from utds.data.formats import arrays, d4rl, exorl, lerobot, minari, ogbench, rlds, table
+from utds.data.formats.recording import Recording
+from utds.errors import ConfigError, DataError
+
+Reader = Callable[[Path], Recording]
+READERS: Mapping[str, Reader] = {
+    "arrays": arrays.read,
+    "d4rl": d4rl.read,
+    "exorl": exorl.read,
+    "lerobot": lerobot.read,
+    "ogbench": ogbench.read,
+    "rlds": rlds.read,
+}
+FORMATS = (*READERS, "table", "minari")
+WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
+    "exorl": exorl.write,
+    "arrays": arrays.write,
+    "d4rl": d4rl.write,
+    "table": table.write,
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How sources are read."""
+
+    format: str = "auto"
+    columns: Mapping[str, str] | None = None  # of tables: role -> patterns
+    task_from: str | None = None  # of tables: the column that names the task
+    actions: ActionBounds = None  # their bounds: given, found in the data ("auto"), or as the source says
+    download: bool = False  # Minari datasets that aren't stored yet
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A dataset ready to be stored, and what was done for it."""
+
+    source: str
+    format: str
+    id: str
+    dataset: Dataset
+    notes: tuple[str, ...]
+
+
+def recognise(source: str) -> str:
+    """The format of a source, from its name and what it holds."""
+    path = Path(source)
+    if path.is_dir():
+        return "lerobot" if (path / "meta" / "info.json").exists() else "exorl"
+    known = {".npz": _npz, ".hdf5": _hdf5, ".h5": _hdf5, ".csv": _table, ".parquet": _table}
+    if path.suffix in known:
+        if not path.is_file():
+            raise DataError(f"there is no file {source}; check its path")
+        return known[path.suffix](path)
+    if path.exists():
+        raise DataError(f"{source} is none of the files that can be imported: {', '.join(known)}")
+    if source.startswith((".", "/", "~")) or not re.fullmatch(r"[\w/-]+", source):
+        raise DataError(f"there is no file or folder {source}; check its path")
+    return "minari"
+
+
+def read(source: str, options: Options) -> tuple[str, Recording]:
+    """The format of a source, and what it holds."""
+    format = recognise(source) if options.format == "auto" else options.format
+    if format not in FORMATS:
+        raise ConfigError(f"format {format!r} is unknown; use auto, {', '.join(FORMATS)}")
+    if format != "table" and (options.columns or options.task_from):
+        raise ConfigError(f"--columns and --task-from are for tables (.csv, .parquet); {source} is {format}")
+    if format == "minari":
+        return format, minari.read(source, options.download)
+    if format == "table":
+        return format, table.read(Path(source), options.columns, options.task_from)
+    return format, READERS[format](Path(source))
+
+
+def prepare(
+    sources: Sequence[tuple[str, str]], options: Options, task: str | None = None, kind: str | None = None
+) -> list[Imported]:
+    """Datasets from (source, id) pairs, one per task of each source; nothing is stored.
+
+    Bounds that are to be found in the data are found once, over all sources: their data can be shared.
+    """
+    found = [(source, id, *read(source, options)) for source, id in sources]
+    bounds: ActionBounds = options.actions
+    if bounds == "auto":
+        bounds = units.found(*(recording.actions for *_, recording in found))
+    made = []
+    for source, id, format, whole in found:
+        parts = list(whole.split())
+        for words, recording in parts:
+            target, chosen = _target(id, words if len(parts) > 1 else None, task or recording.metadata.get("task"))
+            about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
+            if words is not None:
+                about["description"] = words
+            if options.actions == "auto":
+                found_note = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"
+                about["description"] = "; ".join(filter(None, (about.get("description"), found_note)))
+            try:
+                dataset = recording.dataset(bounds, **about)
+            except DataError as error:
+                raise DataError(f"{source}: {error}") from error
+            made.append(Imported(source, format, target, dataset, tuple(recording.notes)))
+    names = [ids.full(each.id) for each in made]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"two of the datasets would be stored as {max(names, key=names.count)}; give them other ids")
+    return made
+
+
+def save(made: Sequence[Imported], overwrite: bool = False) -> list[Dataset]:
+    """Store all of them; none if one of the ids is taken."""
+    with contextlib.ExitStack() as claims:
+        for each in made:
+            claims.enter_context(store.claim(each.id, overwrite=overwrite))
+        return [store.save(each.dataset, each.id, overwrite=overwrite) for each in made]
+
+
+def export(dataset: Dataset, target: str, format: str = "auto") -> None:
+    """Write a dataset for other tools; by default the target's ending tells the format."""
+    endings = {".npz": "arrays", ".hdf5": "d4rl", ".h5": "d4rl", ".parquet": "table", "": "exorl"}
+    path = Path(target)
+    if format == "auto":
+        if path.suffix not in endings:
+            raise ConfigError(f"{target} doesn't tell its format; end it in .npz, .hdf5 or .parquet, or name a folder")
+        format = endings[path.suffix]
+    if format == "minari":
+        return minari.write(dataset, target)
+    if format not in WRITERS:
+        raise ConfigError(f"format {format!r} can't be written; use auto, minari, {', '.join(WRITERS)}")
+    if path.exists():
+        raise DataError(f"{path} exists already; choose another name or remove it first")
+    return WRITERS[format](dataset, path)
+
+
+def _target(id: str, words: str | None, task: str | None) -> tuple[str, str]:
+    """Id and task of a dataset; where a source holds several tasks, both get the task's words."""
+    first, slash, rest = id.partition("/")
+    if words is not None:
+        first = f"{first}-{_slug(words)}"
+        task = first if task is None else f"{task}-{_slug(words)}"
+    return first + slash + rest, task or first
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "task"
+
+
+def _npz(path: Path) -> str:
+    """Which of the array files it is, by the names of its arrays."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            names = {name.removesuffix(".npy").removeprefix("steps/") for name in file.namelist()}
+    except (zipfile.BadZipFile, OSError) as error:
+        raise DataError(f"{path} is damaged or no .npz file ({error}); fetch it again") from error
+    if {"is_first", "is_last"} <= names:
+        return "rlds"
+    if "terminals" in names:
+        plain = not names & {"timeouts", "next_observations"}
+        return "ogbench" if plain and (names & {"qpos", "qvel"} or "rewards" not in names) else "d4rl"
+    return "arrays"
+
+
+def _hdf5(path: Path) -> str:
+    return "d4rl"
+
+
+def _table(path: Path) -> str:
+    return "table"

@@ -1,0 +1,374 @@
+"""Where the rewards of shared data come from: a `Labelling` gives data of one task the rewards of another.
+
+| labelling        | where the reward comes from                                                                      |
+|------------------|--------------------------------------------------------------------------------------------------|
+| `Known`          | facts: the stored column of that task, or else a pass over the physics                           |
+| `LearnedReward`  | an ensemble regressed on the main task's own data, minus k standard deviations                   |
+| `FunctionReward` | the user's `reward(observations, actions, next_observations)` on blocks of transitions           |
+| `GoalReward`     | the distance of the state reached from a goal, in chosen observation features                    |
+| `Zero`           | nowhere: every reward is 0                                                                       |
+
+A labelling is known by its identity, one line that says all it depends on beside the data: "learned:penalty=2.0". The
+line stands in dataset metadata, in `pool.info`, in config.json and in the keys of caches. Data that carries rewards of
+the main task already, from the same labelling as the main data's, keeps them whatever the labelling; main data that was
+recorded without rewards is labelled like the rest.
+"""
+
+import importlib.util
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from utds.data import actions as units
+from utds.data.cache import cached, code_digest
+from utds.data.columns import KNOWN
+from utds.data.dataset import Dataset
+from utds.data.reward_model import LearnedReward
+from utds.errors import ConfigError, DataError
+from utds.version import __version__
+
+Function = Callable[[np.ndarray, np.ndarray, np.ndarray], object]
+
+_STATES = 1 << 18  # per pass: physics is the widest column, so it is never read whole
+_FORMS = "known, learned, zero, a goal such as goal:0=0.5,1=-0.2, or a function of your own as file.py:name"
+
+
+class Labelling(Protocol):
+    """Gives the transitions of a dataset the rewards of another task."""
+
+    @property
+    def name(self) -> str:
+        """A word for the kind: known, learned, function, goal or zero."""
+
+    @property
+    def identity(self) -> str:
+        """All that the labels depend on beside the data, in one line; equal lines are equal labellings."""
+
+    @property
+    def uses_main(self) -> bool:
+        """Whether the labels depend on the main task's own data."""
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None) -> np.ndarray:
+        """Rewards [N] float32 of `task` for every transition of `dataset`."""
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        """What a user should know about the labels of this dataset, a line each; `truth` are the facts, if known."""
+
+
+Rewards = Labelling | Function | str  # what `share` takes: see `make`
+
+
+def make(rewards: Rewards) -> Labelling:
+    """A labelling from what people write: a labelling, a function, or a line such as "known" or "learned:penalty=2".
+
+    A line "file.py:name" stands for a function in a file, which is run. With the digest of its code behind it,
+    "file.py:name@1f2e…", as configurations have it, the function must still be the same.
+    """
+    if not isinstance(rewards, str):
+        if hasattr(rewards, "identity") and hasattr(rewards, "label"):
+            return rewards  # type: ignore[return-value]
+        if callable(rewards):
+            return FunctionReward(rewards)
+        raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
+    name, _, options = rewards.partition(":")
+    if name in _WORDS:
+        return _WORDS[name](rewards, options)
+    if ".py:" in rewards:
+        return _from_file(rewards)
+    if name == "function":
+        raise ConfigError(f"{rewards} is a function given in Python, which is not stored; give it again in Python")
+    raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
+
+
+def relabel(dataset: Dataset, task: str, rewards: Rewards = KNOWN, *, main: Dataset | None = None) -> Dataset:
+    """The same data with the rewards of `task`, and in its metadata where they come from.
+
+    `main` is the data of `task` that a learned reward is regressed on.
+    """
+    labelling = make(rewards)
+    source = labelling.identity
+    if labelling.uses_main:
+        if main is None:
+            raise ConfigError("a learned reward needs the main task's own data to learn from")
+        source += f" from {main.digest[:16]}"
+    return dataset.with_rewards(task, labelling.label(dataset, task, main), source)
+
+
+def rewards_for(dataset: Dataset, main: Dataset, labelling: Labelling) -> np.ndarray:
+    """Rewards [N] of main's task for `dataset`: those it carries where they are main's, else the labelling's."""
+    if carries(dataset, main):
+        return dataset.read("rewards")
+    return labelling.label(dataset, main.metadata.task, main)
+
+
+def carries(dataset: Dataset, main: Dataset) -> bool:
+    """Whether the rewards column of `dataset` holds what main's holds: the same task's, from the same labelling.
+
+    Data that was recorded without rewards, main data too, carries none.
+    """
+    if main.metadata.labelling == Zero.identity:
+        return False
+    ours, theirs = main.metadata, dataset.metadata
+    same = (ours.task, ours.labelling) == (theirs.task, theirs.labelling)
+    return dataset is main or (same and ours.task != "custom")  # two unnamed tasks need not be the same
+
+
+@dataclass(frozen=True)
+class Known:
+    """Rewards that are facts: recorded for the task, or recomputed from physics."""
+
+    threads: int | None = field(default=None, compare=False)  # for passes over physics; by default one per core
+    name = identity = KNOWN
+    uses_main = False
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
+        meta = dataset.metadata
+        if main is not None and main is not dataset and task == meta.task == "custom":
+            raise DataError(
+                "both datasets are of an unnamed task: whether they share a reward can't be known; "
+                "name them with task=…"
+            )
+        if task == meta.task and meta.labelling == KNOWN:
+            return dataset.read("rewards")
+        if "task_rewards" in dataset and task in meta.task_names:
+            return np.ascontiguousarray(dataset.read("task_rewards")[:, meta.task_names.index(task)])
+        if "physics" in dataset and task in _task_ids(meta.domain):
+            names, table = from_physics(dataset, self.threads)
+            return np.ascontiguousarray(table[:, names.index(task)])
+        if meta.labelling == Zero.identity:
+            raise DataError(
+                f"{dataset.name} holds no rewards of {task}; give them as a function or a goal, or use "
+                f"rewards='zero' for methods that need none"
+            )
+        if task == meta.task:
+            raise DataError(
+                f"the rewards of {dataset.name} are no facts but labels ({meta.labelling}), unlike the main data's; "
+                f"label both alike, or share it with rewards='learned', 'zero' or a function"
+            )
+        raise DataError(
+            f"{dataset.name} holds neither rewards of {task} nor physics to compute them from; "
+            f"share it with rewards='learned', 'zero' or a function"
+        )
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        return []
+
+
+def is_known(dataset: Dataset, task: str) -> bool:
+    """Whether `Known` can label, without computing anything."""
+    meta = dataset.metadata
+    if task == meta.task and meta.labelling == KNOWN:
+        return True
+    stored = "task_rewards" in dataset and task in meta.task_names
+    return stored or ("physics" in dataset and task in _task_ids(meta.domain))
+
+
+def from_physics(dataset: Dataset, threads: int | None = None) -> tuple[tuple[str, ...], np.ndarray]:
+    """Ids of the domain's tasks and the rewards [N, tasks] float32 of all of them, from the stored physics."""
+    import mujoco
+
+    from utds import domains
+
+    assert dataset.metadata.domain is not None
+    domain = domains.get(dataset.metadata.domain)
+    names = domains.task_ids(domain)
+    key = {
+        "from": "physics",
+        "data": dataset.digest,
+        "tasks": names,
+        "code": code_digest(domain.reward, domain.spec),
+        "utds": __version__,
+        "mujoco": mujoco.__version__,
+    }
+
+    def compute() -> dict[str, np.ndarray]:
+        blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset, threads)]
+        return {"values": np.concatenate(blocks)}
+
+    return names, cached(dataset, key, (dataset.size, len(names)), compute)["values"]
+
+
+def physics_passes(dataset: Dataset, threads: int | None = None) -> Iterator[tuple[tuple[str, ...], np.ndarray, slice]]:
+    """Task ids, rewards [m, tasks] float64 and the transitions they belong to, pass after pass over the physics."""
+    from utds import domains
+
+    assert dataset.metadata.domain is not None
+    domain = domains.get(dataset.metadata.domain)
+    rows = dataset.rows
+    for start in range(0, dataset.size, _STATES):
+        stop = min(start + _STATES, dataset.size)
+        first = int(rows[start]) + 1  # rewards belong to the states reached
+        states = dataset.read("physics", first, int(rows[stop - 1]) + 2)[rows[start:stop] + 1 - first]
+        taken = dataset.read("actions", start, stop)
+        yield domains.task_ids(domain), domain.rewards(states, taken, threads), slice(start, stop)
+
+
+def _task_ids(domain: str | None) -> tuple[str, ...]:
+    from utds import domains
+
+    return () if domain is None or domain not in domains.names() else domains.task_ids(domains.get(domain))
+
+
+@dataclass(frozen=True)
+class Zero:
+    """No rewards: UDS (Yu et al., 2022) shares other tasks' data with reward 0."""
+
+    name = identity = "zero"
+    uses_main = False
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
+        return np.zeros(dataset.size, np.float32)
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionReward:
+    """A user's function of observations [b, O], actions [b, A] in the robot's unit, and next observations [b, O]."""
+
+    function: Function
+    source: str = ""  # such as rewards.py:reach; by default the function's own name
+    name = "function"
+    uses_main = False
+
+    @cached_property
+    def identity(self) -> str:
+        called = getattr(self.function, "__name__", type(self.function).__name__)
+        return f"{self.source or f'function:{called}'}@{code_digest(self.function)[:16]}"
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
+        meta, rewards = dataset.metadata, np.empty(dataset.size, np.float32)
+        for where, observations, actions, next_observations in dataset.blocks():
+            raw = units.to_raw(actions, meta.action_low, meta.action_high)
+            given = np.asarray(self.function(observations, raw, next_observations))
+            if given.shape != (len(actions),):
+                raise DataError(
+                    f"the reward function gave shape {list(given.shape)} for {len(actions)} transitions; "
+                    f"it must give one number a transition: [{len(actions)}]"
+                )
+            rewards[where] = given
+            if not np.isfinite(rewards[where]).all():
+                row = where.start + int(np.argmin(np.isfinite(rewards[where])))
+                raise DataError(f"the reward function gave {rewards[row]} for transition {row} of {dataset.name}")
+        return rewards
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        return []
+
+
+@dataclass(frozen=True)
+class GoalReward:
+    """How near the state reached is to a goal: −distance, or 1 within a radius and 0 beyond.
+
+    Written "goal:0=0.5,1=-0.2" (features 0 and 1 of the observation, counted from 0) or "goal:0=0.5,radius=0.05".
+    """
+
+    goal: tuple[tuple[int, float], ...]  # (feature of the observation, value there)
+    radius: float | None = None
+    name = "goal"
+    uses_main = False
+
+    @property
+    def identity(self) -> str:
+        parts = [f"{feature}={value!r}" for feature, value in self.goal]
+        return "goal:" + ",".join(parts + ([] if self.radius is None else [f"radius={self.radius!r}"]))
+
+    def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
+        features = [feature for feature, _ in self.goal]
+        if max(features) >= dataset.observation_size:
+            raise DataError(
+                f"the goal names feature {max(features)}, but observations of {dataset.name} have features "
+                f"0 to {dataset.observation_size - 1}"
+            )
+        target = np.array([value for _, value in self.goal])
+        rewards = np.empty(dataset.size, np.float32)
+        for where, _, _, reached in dataset.blocks():
+            distance = np.linalg.norm(reached[:, features].astype(np.float64) - target, axis=1)
+            rewards[where] = -distance if self.radius is None else distance <= self.radius
+        return rewards
+
+    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
+        return []
+
+
+def _from_file(text: str) -> FunctionReward:
+    """The function of a line "file.py:name" or "file.py:name@digest"; the file is run."""
+    source, _, digest = text.partition("@")
+    path, _, name = source.rpartition(":")
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    if not Path(path).is_file() or spec is None or spec.loader is None:
+        raise DataError(f"{path} is no Python file; give the reward function as file.py:name")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise DataError(f"{path} can't be run: {type(error).__name__}: {' '.join(str(error).split())}") from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise DataError(f"{path} has no function {name!r}")
+    made = FunctionReward(found, source)
+    if digest and made.identity != text:
+        raise DataError(f"{source} changed: it is {made.identity} now, not {text}; restore it, or label anew")
+    return made
+
+
+def _plain(kind: Callable[[], Labelling]) -> Callable[[str, str], Labelling]:
+    def read(text: str, _: str) -> Labelling:
+        made = kind()
+        if text != made.name:
+            raise ConfigError(f"rewards={text!r} is unknown: {made.name} takes no options")
+        return made
+
+    return read
+
+
+def _learned(text: str, options: str) -> LearnedReward:
+    """From "learned" or "learned:penalty=2.0,hidden=64-64"."""
+    kinds: dict[str, Any] = {item.name: type(item.default) for item in fields(LearnedReward)}
+    given: dict[str, Any] = {}
+    for name, value in _pairs(text, options):
+        if name not in kinds:
+            raise ConfigError(f"rewards={text!r}: a learned reward has no {name!r}; it has {', '.join(kinds)}")
+        try:
+            given[name] = tuple(map(int, value.split("-"))) if kinds[name] is tuple else kinds[name](value)
+        except ValueError:
+            raise ConfigError(f"rewards={text!r}: {value!r} is no value of {name}") from None
+    return LearnedReward(**given)
+
+
+def _goal(text: str, options: str) -> GoalReward:
+    goal: dict[int, float] = {}
+    radius = None
+    for name, value in _pairs(text, options):
+        try:
+            if name == "radius":
+                radius = float(value)
+            else:
+                goal[int(name)] = float(value)
+        except ValueError:
+            raise ConfigError(f"rewards={text!r}: {name}={value} is no feature=number; write goal:0=0.5") from None
+    if not goal or min(goal) < 0 or not all(map(math.isfinite, goal.values())) or (radius is not None and radius <= 0):
+        raise ConfigError(f"rewards={text!r}: name features from 0 on and a positive radius, such as goal:0=0.5")
+    return GoalReward(tuple(sorted(goal.items())), radius)
+
+
+def _pairs(text: str, options: str) -> Iterator[tuple[str, str]]:
+    for pair in filter(None, options.split(",")):
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise ConfigError(f"rewards={text!r}: {pair!r} is no name=value pair")
+        yield name.strip(), value.strip()
+
+
+_WORDS: dict[str, Callable[[str, str], Labelling]] = {
+    "known": _plain(Known),
+    "zero": _plain(Zero),
+    "learned": _learned,
+    "goal": _goal,
+}

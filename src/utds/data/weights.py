@@ -1,0 +1,118 @@
+"""How often each transition of a pool is drawn: weights from arrays, a function, or returns.
+
+    share(…, weights=[own, other])       an array [n] of non-negative numbers for each dataset, the main one's first
+    share(…, weights=function)           function(sources) -> such arrays; a source has dataset, rewards [n] and own
+    share(…, weights="returns")          `ReturnWeights`: good episodes more often
+
+A pool keeps the running sum of the weights as whole numbers, so a draw is one random number and one binary search.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from utds.data.cache import code_digest
+from utds.data.dataset import Dataset
+from utds.errors import ConfigError, DataError
+
+UNIFORM = "uniform"
+_TOTAL = 2**31 - 2  # of the whole numbers: what 32 bits can count
+
+
+class Source(NamedTuple):
+    """A dataset of a pool, as weights see it."""
+
+    dataset: Dataset
+    rewards: np.ndarray  # [n] of the pool's task
+    own: bool  # whether it is the main task's own data
+
+
+Function = Callable[[Sequence[Source]], Sequence[object]]
+Weights = Function | Sequence[object] | str | None  # what `share` takes
+
+
+@dataclass(frozen=True)
+class ReturnWeights:
+    """exp(g / temperature) for the transitions of an episode of return g, returns brought to [0, 1] over the pool.
+
+    Trajectory weighting (Hong et al., 2023): a learner that stays near its data stays near the better part of it.
+    """
+
+    temperature: float = 0.2  # the lower, the more the best episodes count
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ConfigError(f"temperature is {self.temperature}; give a positive number")
+
+    @property
+    def identity(self) -> str:
+        return f"returns:temperature={self.temperature}"
+
+    def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
+        returns = [np.add.reduceat(source.rewards, source.dataset.starts[:-1], dtype=np.float64) for source in sources]
+        low, high = min(g.min() for g in returns), max(g.max() for g in returns)
+        width = high - low or 1.0
+        return [
+            np.repeat(np.exp((g - high) / width / self.temperature), source.dataset.lengths)
+            for g, source in zip(returns, sources, strict=True)
+        ]
+
+
+def make(weights: Weights, sources: Callable[[], Sequence[Source]]) -> tuple[str, np.ndarray | None]:
+    """What a pool notes of its weights, and their running sum [M] int32; none where they are uniform."""
+    if weights is None or (isinstance(weights, str) and weights == UNIFORM):
+        return UNIFORM, None
+    if isinstance(weights, str):
+        weights = named(weights, {"returns": ReturnWeights})
+    found = sources()
+    if callable(weights):
+        called = getattr(weights, "__name__", type(weights).__name__)
+        identity = getattr(weights, "identity", None) or f"function:{called}@{code_digest(weights)[:16]}"
+        return identity, running(weights(found), found)
+    digest = hashlib.sha256()
+    for part in weights:
+        digest.update(np.ascontiguousarray(part, np.float64).tobytes())
+    return f"arrays@{digest.hexdigest()[:16]}", running(weights, found)
+
+
+def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
+    """The running sum [M] int32 of weights for the transitions of each source, one source after the other.
+
+    Weights are rounded to about a two-billionth of their sum, and none that is positive to 0.
+    """
+    if len(parts) != len(sources):
+        raise DataError(f"weights of {len(parts)} datasets were given for {len(sources)}; give one array for each")
+    arrays = []
+    for part, source in zip(parts, sources, strict=True):
+        array = np.asarray(part, np.float64)
+        if array.shape != (source.dataset.size,):
+            raise DataError(
+                f"weights of {source.dataset.name} have shape {list(array.shape)}; [{source.dataset.size}] is needed"
+            )
+        bad = ~(np.isfinite(array) & (array >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"weights of {source.dataset.name}, transition {row}: {array[row]}; give numbers from 0 on")
+        if not array.any():
+            raise DataError(f"all weights of {source.dataset.name} are 0; leave it out")
+        arrays.append(array)
+    joined = np.concatenate(arrays)
+    counts = np.ceil(joined * ((_TOTAL - len(joined)) / joined.sum())).astype(np.int64)
+    return np.cumsum(counts).astype(np.int32)
+
+
+def named(text: str, kinds: Mapping[str, Callable[..., Function]]) -> Function:
+    """Weights from a line such as "returns" or "returns:temperature=0.2"; `kinds` are those that have a name."""
+    name, _, options = text.partition(":")
+    given: dict[str, Any] = {}
+    try:
+        for pair in filter(None, options.split(",")):
+            key, _, value = pair.partition("=")
+            given[key] = float(value) if "." in value else int(value)
+        return kinds[name](**given)
+    except (ValueError, TypeError, KeyError):
+        known = ", ".join([UNIFORM, *kinds])
+        raise ConfigError(f"weights={text!r} is unknown; use {known}, or returns:temperature=0.2") from None

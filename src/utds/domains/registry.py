@@ -1,0 +1,69 @@
+"""The domains by name: `get("walker")` gives a `Domain`, `task("walker-walk")` a domain and one of its tasks."""
+
+import functools
+import importlib.util
+import os
+from pathlib import Path
+
+from utds.domains import jaco, pointmass, quadruped, walker
+from utds.domains.base import Domain, Task
+from utds.errors import DomainError
+
+_BUILT_IN = (walker, quadruped, jaco, pointmass)
+_DOMAINS: dict[str, Domain] = {module.DOMAIN.name: module.DOMAIN for module in _BUILT_IN}
+
+
+def add(domain: Domain) -> None:
+    """Make a domain known by its name."""
+    known = _DOMAINS.get(domain.name)
+    if known is not None and known is not domain:
+        raise DomainError(f"a domain named {domain.name!r} exists already; give yours another name")
+    if not domain.name.isidentifier() or "-" in domain.name:
+        raise DomainError(
+            f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'"
+        )
+    _DOMAINS[domain.name] = domain
+
+
+@functools.cache
+def _load_own() -> None:
+    """Run the files that `UTDS_DOMAINS` names, once."""
+    for path in filter(None, os.environ.get("UTDS_DOMAINS", "").split(os.pathsep)):
+        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
+        if spec is None or spec.loader is None or not Path(path).is_file():
+            raise DomainError(f"UTDS_DOMAINS names {path!r}, which is no Python file")
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def built_in() -> tuple[Domain, ...]:
+    """The domains that the package ships."""
+    return tuple(module.DOMAIN for module in _BUILT_IN)
+
+
+def names() -> tuple[str, ...]:
+    """The names of all domains."""
+    _load_own()
+    return tuple(_DOMAINS)
+
+
+def get(name: str) -> Domain:
+    """The domain of that name."""
+    if name not in names():
+        raise DomainError(f"there is no domain {name!r}; there are {', '.join(names())}")
+    return _DOMAINS[name]
+
+
+def task_ids(domain: Domain) -> tuple[str, ...]:
+    """The ids of a domain's tasks, such as walker-walk."""
+    return tuple(f"{domain.name}-{task.name}" for task in domain.tasks)
+
+
+def task(task_id: str) -> tuple[Domain, Task]:
+    """The domain and the task of an id such as walker-walk or jaco-reach-top-left."""
+    name, dash, rest = task_id.partition("-")
+    if not dash or name not in names():
+        raise DomainError(
+            f"there is no task {task_id!r}; a task is <domain>-<task>, such as walker-walk (see: utds domains)"
+        )
+    domain = get(name)
+    return domain, domain.task(rest)

@@ -1,0 +1,161 @@
+"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, and two kinds of actor.
+
+An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+LOG_STD = (-5.0, 2.0)  # bounds of a Gaussian actor's log standard deviation, as in SAC and CQL
+
+
+class Layer(NamedTuple):
+    """One affine map, with layer norm's gain and offset when the layer is normalised. Ensembles prepend an axis E.
+
+    A hidden layer's class tells its activation, here ReLU: a class is static under jit and takes no place in a file.
+    """
+
+    weight: Array  # [in, out]
+    bias: Array  # [out]
+    gain: Array | None = None  # [out]
+    offset: Array | None = None  # [out]
+
+
+class TanhLayer(Layer):
+    """A hidden layer that ends in tanh."""
+
+
+class LeakyLayer(Layer):
+    """A hidden layer that ends in a leaky ReLU of slope 0.01."""
+
+
+ACTIVATIONS: dict[type[Layer], Callable[[Array], Array]] = {
+    Layer: jax.nn.relu,
+    TanhLayer: jnp.tanh,
+    LeakyLayer: jax.nn.leaky_relu,
+}
+MLP = tuple[Layer, ...]
+
+
+def init_mlp(
+    key: Array, sizes: tuple[int, ...], layer_norm: bool | Sequence[bool], kinds: Sequence[type[Layer]] | None = None
+) -> MLP:
+    """An MLP from sizes[0] inputs to sizes[-1] outputs; weights and biases are uniform within ±1/√in.
+
+    `layer_norm` is for all hidden layers or for each; `kinds` are the hidden layers' classes, `Layer` if not given.
+    """
+    hidden = len(sizes) - 2
+    norms = (layer_norm,) * hidden if isinstance(layer_norm, bool) else layer_norm
+    kinds = (Layer,) * hidden if kinds is None else kinds
+    shapes = list(itertools.pairwise(sizes))
+    counts = [(rows + 1) * columns for rows, columns in shapes]
+    drawn = jax.random.uniform(key, (sum(counts),), minval=-1)  # in one call: each compiles for a good part of a second
+    layers, start = [], 0
+    kinds, norms = (*kinds, Layer), (*norms, False)  # and the output
+    for (rows, columns), count, kind, normed in zip(shapes, counts, kinds, norms, strict=True):
+        affine = rows**-0.5 * drawn[start : start + count].reshape(rows + 1, columns)
+        start += count
+        norm = (jnp.ones(columns), jnp.zeros(columns)) if normed else ()
+        layers.append(kind(affine[:-1], affine[-1], *norm))
+    return tuple(layers)
+
+
+def init_ensemble(
+    key: Array,
+    members: int,
+    sizes: tuple[int, ...],
+    layer_norm: bool | Sequence[bool],
+    kinds: Sequence[type[Layer]] | None = None,
+) -> MLP:
+    """`members` independently drawn MLPs, stacked on a new first axis."""
+    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
+
+
+def mlp(params: MLP, x: Array) -> Array:
+    """[B, in] -> [B, out], with the layer's activation (after layer norm, if any) between the layers."""
+    for layer in params[:-1]:
+        x = x @ layer.weight + layer.bias
+        if layer.gain is not None and layer.offset is not None:
+            x = _normalised(x) * layer.gain + layer.offset
+        x = ACTIVATIONS[type(layer)](x)
+    return x @ params[-1].weight + params[-1].bias
+
+
+def ensemble(params: MLP, x: Array) -> Array:
+    """Scalar outputs of every member on the same rows: [B, in] -> [E, B]."""
+    return _each(lambda member: mlp(member, x)[..., 0], params)
+
+
+def q_values(critic: MLP, observations: Array, actions: Array) -> Array:
+    """Q_n(s, a) of every member: [B, O], [B, A] -> [E, B]."""
+    return ensemble(critic, jnp.concatenate([observations, actions], axis=-1))
+
+
+def action_gradients(critic: MLP, observations: Array, actions: Array) -> Array:
+    """∇_a Q_n(s, a) of every member: [B, O], [B, A] -> [E, B, A]."""
+
+    def gradient(member: MLP) -> Array:
+        return jax.grad(lambda a: jnp.sum(mlp(member, jnp.concatenate([observations, a], axis=-1))))(actions)
+
+    return _each(gradient, critic)
+
+
+def deterministic(actor: MLP, observations: Array) -> Array:
+    """The deterministic tanh policy: [B, O] -> [B, A] in (-1, 1)."""
+    return jnp.tanh(mlp(actor, observations))
+
+
+def gaussian(actor: MLP, observations: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the Gaussian under a stochastic policy's tanh: [B, O] -> [B, A], [B, A]."""
+    mean, log_std = jnp.split(mlp(actor, observations), 2, axis=-1)
+    return mean, jnp.exp(jnp.clip(log_std, *LOG_STD))
+
+
+def squash(mean: Array, std: Array, noise: Array) -> tuple[Array, Array]:
+    """Actions tanh(mean + std·noise) [..., A] and their log density [...] under the tanh-Gaussian policy."""
+    raw = mean + std * noise
+    log_normal = -0.5 * noise**2 - jnp.log(std) - 0.5 * jnp.log(2 * jnp.pi)
+    log_slope = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))  # log(1 - tanh²), finite for every raw
+    return jnp.tanh(raw), jnp.sum(log_normal - log_slope, axis=-1)
+
+
+def parameter_count(params: object) -> int:
+    """How many numbers a pytree holds."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _each(function: Callable[[MLP], Array], params: MLP) -> Array:
+    """`function` of every member, stacked on a first axis E.
+
+    A CPU runs one plain product per member faster than a batched one; an accelerator wants them batched.
+    """
+    if jax.default_backend() != "cpu":
+        return jax.vmap(function)(params)
+    return jnp.stack([function(member) for member in _members(params)])
+
+
+def _members(params: MLP) -> list[MLP]:
+    """The ensemble's MLPs one by one. The gradient of `lax.split` is a concatenation, cheaper than that of slices."""
+    leaves, structure = jax.tree.flatten(params)
+    size = leaves[0].shape[0]
+    parts = [jax.lax.split(leaf, (1,) * size) for leaf in leaves]
+    return [jax.tree.unflatten(structure, [part[e][0] for part in parts]) for e in range(size)]
+
+
+def _normalised(x: Array) -> Array:
+    centred = x - _mean(x)
+    return centred * jax.lax.rsqrt(_mean(centred * centred) + 1e-5)
+
+
+def _mean(x: Array) -> Array:
+    """The mean of each row, [B, n] -> [B, 1], as a product.
+
+    XLA adds up a row number by number on a CPU; a product takes many at once, and a small network's gradient step with
+    layer norm a tenth less time.
+    """
+    return jnp.matmul(x, jnp.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype), precision="highest")

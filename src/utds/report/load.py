@@ -1,0 +1,183 @@
+"""Run directories as results: what each run was asked for and what came out. What can't be read is named."""
+
+import functools
+import math
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from utds.errors import DataError, DomainError
+from utds.training import run_files
+
+Array = NDArray[np.float64]
+OWN = "own data"  # the source of a run that shares nothing
+READS_OWN_ALONE = {"pbrl"}  # algorithms to which a pool's shared data makes no difference
+
+
+@dataclass(frozen=True)
+class Series:
+    """Numbers along training."""
+
+    steps: Array  # [T]
+    values: Array  # [T]
+
+
+@dataclass(frozen=True)
+class Seed:
+    """What one seed of a run reached."""
+
+    returns: Series
+    scores: Series | None  # 0 random, 100 expert; None where the task has no such reference
+    uncertainty: dict[str, Series]  # by the metric's name
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished run directory."""
+
+    path: Path
+    domain: str
+    task: str  # such as walker-walk
+    kind: str  # of the task's own data
+    source: str  # what was shared, OWN if nothing
+    config: dict[str, Any]
+    version: str
+    command: str | None  # as the benchmark recorded it
+    scale: tuple[float, float] | None  # returns of random actions and of the reference expert: scores 0 and 100
+    recorded: tuple[float, float] | None  # returns of the task's own data: mean, and mean of the best tenth of episodes
+    trials: int  # of the search for its algorithm's fields; 0 where nothing was searched for
+    cost: dict[str, float]  # seconds and steps that were timed; peak_memory_mb and parameters where recorded
+    seeds: dict[int, Seed]
+
+    @property
+    def algorithm(self) -> str:
+        return str(self.config["algorithm"]["name"])
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return dict(self.config["algorithm"]["fields"])
+
+
+def read(folders: list[Path]) -> tuple[list[Result], list[str]]:
+    """All finished runs below the folders, in order of their paths, and a line for each that can't be used."""
+    results, problems = [], []
+    for path in dict.fromkeys(path for folder in folders for path in _run_folders(folder)):
+        try:
+            result = _read_run(path)
+        except DataError as error:
+            problems.append(str(error))
+        else:
+            results += [result] if result else []
+    if not results:
+        where = ", ".join(map(str, folders))
+        why = f"; the first of {len(problems)} that can't be used: {problems[0]}" if problems else ""
+        raise DataError(f"no finished run below {where}; `utds train` and `utds benchmark run` write them{why}")
+    return results, problems
+
+
+def _run_folders(folder: Path) -> Iterator[Path]:
+    if not folder.is_dir():
+        raise DataError(f"{folder} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
+    for current, inner, names in os.walk(folder):
+        if {"config.json", "result.json", "evaluations.csv"} & set(names):
+            inner.clear()
+            yield Path(current)
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+
+
+def _read_run(path: Path) -> Result | None:
+    """None for the folder of a collection, which has a config of another shape, and for trials of a search."""
+    if not run_files.is_run(path):
+        raise DataError(f"{path} is half-written: it has no config.json")
+    if "warmup" in run_files.checked(path / "config.json", {}):
+        return None
+    config, done, cell = run_files.config(path), run_files.result(path), run_files.cell(path)
+    if cell.get("trial") is not None:
+        return None
+    if done.get("steps") != config["steps"]:
+        raise DataError(f"{path} is unfinished: `--resume` goes on with it")
+    domain = config["domain"] or config["task"]
+    own, *shared = [source["id"] for source in config["sources"]]
+    if config["algorithm"]["name"] in READS_OWN_ALONE:
+        shared = []
+    return Result(
+        path=path,
+        domain=domain,
+        task=config["task"],
+        kind=own.rpartition("/")[2],
+        source=" + ".join(sorted(_short(name, domain) for name in shared)) or OWN,
+        config=config | {"episodes": cell.get("episodes", config.get("episodes"))},
+        version=run_files.version(path),
+        command=cell.get("command"),
+        scale=_scale(config["task"]),
+        recorded=_recorded(config["sources"][0]),
+        trials=cell.get("trials") or 0,
+        cost=_cost(done, len(config["seeds"])),
+        seeds=_seeds(path, config["seeds"], config["steps"], _scale(config["task"])),
+    )
+
+
+@functools.cache
+def _scale(task: str) -> tuple[float, float] | None:
+    """The returns that score 0 and 100, where the task is known here and has them."""
+    from utds import domains
+
+    try:
+        found = domains.task(task)[1]
+    except DomainError:
+        return None
+    return None if found.reference is None else (found.random, found.reference)
+
+
+def _recorded(source: dict[str, Any]) -> tuple[float, float] | None:
+    """Runs of earlier versions don't tell."""
+    found = source.get("recorded")
+    return (found["mean"], found["best_tenth"]) if found else None
+
+
+def _short(id: str, domain: str) -> str:
+    """walker-run/replay -> run; another kind than replay stays."""
+    return id.removeprefix(f"{domain}-").removesuffix("/replay")
+
+
+def _cost(done: dict[str, Any], seeds: int) -> dict[str, float]:
+    timed = done.get("timed_steps", done["steps"])
+    cost = {name: float(done[name]) for name in ("peak_memory_mb", "parameters") if done.get(name) is not None}
+    return cost | ({"hours_per_million": done["seconds"] / (timed * seeds) / 3600 * 1e6} if timed else {})
+
+
+def _seeds(path: Path, seeds: list[int], steps: int, scale: tuple[float, float] | None) -> dict[int, Seed]:
+    evaluations = _columns(path / "evaluations.csv", lambda name: name in ("return", "score"))
+    metrics = _columns(path / "metrics.csv", lambda name: name.startswith("uncertainty"))
+    found = {}
+    for seed in seeds:
+        rows = evaluations.get(seed, {})
+        if "return" not in rows or rows["return"].steps[-1] != steps:
+            raise DataError(f"{path} has no evaluation of seed {seed} at its last step {steps}")
+        if not np.isfinite(rows["return"].values).all():
+            raise DataError(f"{path} has a return of seed {seed} that is no number")
+        scores = rows.get("score")
+        if scores is None and scale:  # the run is older than its task's reference
+            low, high = scale
+            scores = Series(rows["return"].steps, 100 * (rows["return"].values - low) / (high - low))
+        found[seed] = Seed(rows["return"], scores, metrics.get(seed, {}))
+    return found
+
+
+def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, Series]]:
+    """A log by seed and column; cells without a number are left out."""
+    collected: dict[int, dict[str, list[tuple[float, float]]]] = {}
+    for row in run_files.rows(path, wanted):
+        mine, step = collected.setdefault(row.pop("seed"), {}), row.pop("step")
+        for name, value in row.items():
+            if name == "return" or math.isfinite(value):
+                mine.setdefault(name, []).append((step, value))
+    return {
+        seed: {name: Series(*np.array(pairs, np.float64).T) for name, pairs in columns.items()}
+        for seed, columns in collected.items()
+    }

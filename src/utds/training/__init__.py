@@ -1,0 +1,6 @@
+"""Training: the compiled loop, what happens between its bursts, checkpoints and the run directory."""
+
+from utds.training.run import Run, act
+from utds.training.trainer import Trainer, configuration, train
+
+__all__ = ["Run", "Trainer", "act", "configuration", "train"]

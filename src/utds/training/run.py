@@ -1,0 +1,336 @@
+"""The run directory: what was asked for, what it was made from, what came out.
+
+config.json              algorithm with every field, steps, seeds, the pool's sources
+provenance.json          versions and dataset digests; the same on every host
+metrics.csv              a row for every seed and `log_every` steps
+evaluations.csv          a row for every seed and evaluation
+checkpoint.safetensors   to go on from
+policy-0.safetensors …   the last policy of each seed: normalisation, actor, critics
+policies/                those of the evaluations, <seed>-<step>.safetensors, without critics
+result.json              once finished
+lock                     held while a process is at work on it
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import math
+import os
+import platform
+import resource
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from utds import algorithms, files, serialization
+from utds.algorithms import Algorithm, Policy, Spec
+from utds.data.actions import to_raw
+from utds.errors import ConfigError, DataError
+from utds.training import run_files
+from utds.version import __version__
+
+if TYPE_CHECKING:
+    from utds.data.dataset import Dataset
+    from utds.data.labelling import Rewards
+    from utds.data.pool import Pool
+    from utds.evaluation import Evaluation
+
+Row = dict[str, Any]
+VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
+# Between a run's start and its resumption. How often is logged follows from the steps where it isn't given, and runs of
+# earlier versions don't tell what was recorded.
+MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
+
+
+class Run:
+    """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or takes up one."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        if not run_files.is_run(self.path):
+            raise ConfigError(f"{self.path} holds no run (no config.json); give the folder that `train` wrote")
+        self.config: dict[str, Any] = run_files.config(self.path)
+        try:
+            self.algorithm: Algorithm = algorithms.from_config(self.config["algorithm"])
+        except (ConfigError, TypeError) as error:  # a value that makes no sense, a field that doesn't exist
+            raise ConfigError(f"{self.path / 'config.json'}: algorithm: {error}") from None
+        self._policies: dict[int, tuple[Any, Policy]] = {}  # seed -> which file it was, and what it held
+
+    @classmethod
+    def claim(cls, path: str | os.PathLike[str], config: Row, resume: bool) -> Run:
+        """A new run, or with `resume` the one that is there, if it was asked for the same."""
+        folder = Path(path)
+        if run_files.is_run(folder):
+            if not resume:
+                raise ConfigError(f"{folder} already holds a run; resume it, or give another folder")
+            _check_same(folder, run_files.config(folder), config)
+        files.write_json(folder / "config.json", config)
+        _write_provenance(folder / "provenance.json", config)
+        return cls(folder)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(self.config["seeds"])
+
+    @property
+    def finished(self) -> bool:
+        return self.result.get("steps") == self.config["steps"]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """The last evaluation over seeds, steps and seconds; empty until the run has finished once."""
+        return run_files.result(self.path)
+
+    @property
+    def metrics(self) -> list[Row]:
+        """Rows of metrics.csv, numbers as numbers; what there was nothing to average of is left out."""
+        return run_files.rows(self.path / "metrics.csv")
+
+    @property
+    def evaluations(self) -> list[Row]:
+        """Rows of evaluations.csv, numbers as numbers."""
+        return run_files.rows(self.path / "evaluations.csv")
+
+    def policy(self, seed: int | None = None, step: int | None = None) -> Policy:
+        """A seed's policy as last saved, or as it was evaluated at a step; by default the first seed's.
+
+        No pool is needed. A policy of an evaluation has no critics.
+        """
+        seed = self.seeds[0] if seed is None else seed
+        if step is not None:
+            return self._kept_policy(seed, step)
+        path = self.path / f"policy-{seed}.safetensors"
+        if not path.exists():
+            raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
+        written = path.stat().st_mtime_ns, path.stat().st_ino
+        if seed not in self._policies or self._policies[seed][0] != written:  # a call of `act` must not read a file
+            self._policies[seed] = written, jax.device_put(serialization.load(path, self._policy_like())[0])
+        return self._policies[seed][1]
+
+    def datasets(self) -> list[Dataset]:
+        """The stored datasets that the run was trained on, the main task's first; each must be what it was then."""
+        from utds.data import store
+
+        found = []
+        for source in self.config["sources"]:
+            dataset = store.load(source["id"])
+            if dataset.digest != source["digest"]:
+                raise DataError(
+                    f"{dataset.name} is not the data that {self.path} was trained on (digest {dataset.digest[:8]}, "
+                    f"then {source['digest'][:8]}); restore it, or train again"
+                )
+            found.append(dataset)
+        return found
+
+    def pool(self, rewards: Rewards | None = None) -> Pool:
+        """The pool that the run was trained on, made again from the stored datasets.
+
+        A reward function isn't stored: give it as `rewards`, as at training.
+        """
+        from utds.data import labelling, lake
+
+        then = self.config["rewards"]
+        if rewards is None:
+            if "@" in then or then == "function":
+                raise ConfigError(
+                    f"{self.path} was trained with a reward function, {then}, which is not stored: give it"
+                )
+            rewards = then
+        now = labelling.make(rewards).identity
+        if now != then and then != "function":
+            raise ConfigError(f"{self.path} was trained with rewards={then!r}, not {now!r}")
+        sampling, weights = self.config["sampling"], self.config["weights"]
+        if "@" in weights or weights.startswith("dynamics"):
+            weights = "uniform"  # they say what to train on, not what is there
+        return lake.share(*self.datasets(), rewards=rewards, sampling=sampling, weights=weights)
+
+    def act(self, observations: NDArray[np.floating], seed: int | None = None) -> NDArray[np.float32]:
+        """Actions [B, A] of a seed's policy at observations [B, O], without noise, in the robot's unit."""
+        shape, size = np.shape(observations), self.config["observation_size"]
+        if len(shape) != 2 or shape[1] != size:
+            raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
+        actions = act(self.algorithm, self.policy(seed), observations)
+        return to_raw(actions, self.config["action_low"], self.config["action_high"])
+
+    def evaluate(self, episodes: int = 10, seed: int | None = None, env: Any = None) -> Evaluation:
+        """Every seed's policy over `episodes` episodes of the run's task, or of a Gymnasium environment.
+
+        With several seeds the interval is over seeds, as the standard error in result.json is.
+        """
+        from utds import evaluation
+
+        seed = evaluation.SEED if seed is None else seed
+        found = []
+        for trained in self.seeds:
+            if env is None:
+                policy = functools.partial(act, self.algorithm, self.policy(trained))
+                found.append(evaluation.evaluate(policy, self.config["task"], episodes, seed))
+            else:
+                raw = bool(self.config["action_low"])
+                found.append(evaluation.evaluate_env(self._actor(trained), env, episodes, seed, raw=raw))
+        return evaluation.over_seeds(found)
+
+    def _actor(self, seed: int) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
+        """A seed's policy as `act` has it, its file read once."""
+        policy, bounds = self.policy(seed), (self.config["action_low"], self.config["action_high"])
+        return lambda observations: to_raw(act(self.algorithm, policy, observations), *bounds)
+
+    def export(self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
+        """A seed's policy as an ONNX file; with `ensemble`, Γ as a second output."""
+        from utds import export
+
+        return export.export(self, path, seed, ensemble)
+
+    @property
+    def kept_steps(self) -> tuple[int, ...]:
+        """The steps of the evaluations whose policies were kept, of the first seed."""
+        found = (self.path / "policies").glob(f"{self.seeds[0]}-*.safetensors")
+        return tuple(sorted(int(path.stem.partition("-")[2]) for path in found))
+
+    def keep_policy(self, seed: int, policy: Policy, step: int) -> None:
+        """Keep the policy of an evaluation, without its critics, so that one can be chosen afterwards."""
+        path = self.path / "policies" / f"{seed}-{step}.safetensors"
+        serialization.save(path, policy._replace(critic=None), {"step": step, "seed": seed})
+
+    def _kept_policy(self, seed: int, step: int) -> Policy:
+        path = self.path / "policies" / f"{seed}-{step}.safetensors"
+        if not path.exists():
+            kept = ", ".join(map(str, self.kept_steps)) or "none"
+            raise ConfigError(f"{self.path} kept no policy of seed {seed} at step {step}; it has steps {kept}")
+        return serialization.load(path, self._policy_like()._replace(critic=None))[0]
+
+    def save_policy(self, seed: int, policy: Policy, step: int) -> None:
+        serialization.save(self.path / f"policy-{seed}.safetensors", policy, {"step": step, "seed": seed})
+
+    def log(self, name: str, rows: Sequence[Row]) -> None:
+        """Append rows to metrics.csv or evaluations.csv and flush them to the disk."""
+        path = self.path / name
+        with files.explained(f"write {path}"), open(path, "a", newline="", encoding="utf-8") as file:
+            header = _header(path) or list(rows[0])  # a run of an earlier version keeps its columns
+            writer = csv.DictWriter(file, fieldnames=header, lineterminator="\n", extrasaction="ignore")
+            if file.tell() == 0:
+                writer.writeheader()
+            writer.writerows(rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget_after(self, step: int) -> None:
+        """Drop rows past `step`, which a killed run logged after its last checkpoint and will log again."""
+        run_files.forget_after(self.path, step)
+
+    def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
+        """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
+
+        A run that was taken up again knows the time of its last stretch alone: of `timed_steps` steps.
+        """
+        last = [row for row in self.evaluations if row["step"] == steps]
+        scores = {k: summary([row[k] for row in last]) for k in (last[0] if last else ()) if k not in ("step", "seed")}
+        files.write_json(
+            self.path / "result.json",
+            {
+                "steps": steps,
+                "seeds": list(self.seeds),
+                "seconds": round(seconds, 1),
+                "timed_steps": steps if timed_steps is None else timed_steps,
+                "peak_memory_mb": round(_peak_memory(), 1),
+                "parameters": self._parameters(),
+                "evaluation": scores,
+            },
+        )
+
+    def _parameters(self) -> int:
+        """Of a seed's actor and critics, without target networks."""
+        policy = self._policy_like()
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves((policy.actor, policy.critic)))
+
+    def _policy_like(self) -> Policy:
+        """The shapes of a policy."""
+        spec = Spec(self.config["observation_size"], self.config["action_size"])
+        return jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
+
+
+def act(algorithm: Algorithm, policy: Any, observations: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Actions [B, A] at observations [B, O]; compiled once an algorithm and shape."""
+    return np.asarray(_act(algorithm, policy, np.asarray(observations, np.float32)))
+
+
+def provenance(config: Row) -> dict[str, Any]:
+    """What a result depends on beside its config; nothing of the host."""
+    versions = {name: version(name) for name in VERSIONED}
+    return {
+        "versions": {"utds": __version__, "python": platform.python_version(), **versions},
+        "sources": config["sources"],
+        "seeds": config["seeds"],
+    }
+
+
+def _write_provenance(path: Path, config: Row) -> None:
+    """What the run began with stays; where it was resumed with other versions, they are added to it."""
+    now = provenance(config)
+    if path.exists():
+        begun = run_files.checked(path, run_files.PROVENANCE)
+        earlier = begun.get("resumed") or []
+        if [begun["versions"], *earlier][-1] == now["versions"]:
+            return
+        now = begun | {"resumed": [*earlier, now["versions"]]}
+    files.write_json(path, now)
+
+
+def recorded_returns(returns: NDArray[np.floating]) -> dict[str, Any]:
+    """Of a dataset's episodes: the mean, the mean of the best tenth (one at least), and how many there are."""
+    best = np.sort(returns)[-math.ceil(len(returns) / 10) :]
+    return {"mean": float(np.mean(returns)), "best_tenth": float(np.mean(best)), "episodes": len(returns)}
+
+
+def summary(values: Sequence[float]) -> dict[str, Any]:
+    """Mean and standard error (none for a single value) over seeds, and the values."""
+    finite = all(math.isfinite(value) for value in values)  # JSON has no NaN, such as one episode's standard error
+    error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 and finite else None
+    return {
+        "mean": statistics.fmean(values) if finite else None,
+        "standard_error": error,
+        "seeds": [value if math.isfinite(value) else None for value in values],
+    }
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _act(algorithm: Algorithm, policy: Any, observations: jax.Array) -> jax.Array:
+    return algorithm.act(policy, observations)
+
+
+def _peak_memory() -> float:
+    """The most memory that this process has held so far, in MB of 2²⁰ bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kilobytes elsewhere
+
+
+def _header(path: Path) -> list[str]:
+    """The column names of a CSV file; none while it is empty."""
+    with open(path, newline="", encoding="utf-8") as file:
+        return next(csv.reader(file), [])
+
+
+def _check_same(folder: Path, theirs: Row, mine: Row) -> None:
+    for name, before, now in _differences(theirs, mine):
+        raise ConfigError(f"{folder} holds a run with {name}={before!r}, not {now!r}; resume with the same options")
+
+
+def _differences(theirs: Row, mine: Row, prefix: str = "") -> Iterable[tuple[str, Any, Any]]:
+    """(dotted name, theirs, mine) of everything that differs and may not."""
+    for name in sorted({*theirs, *mine} - MAY_CHANGE):
+        before, now = theirs.get(name), mine.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            yield from _differences(before, now, f"{prefix}{name}.")
+        elif name == "sources" and isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+            for index, (theirs_, mine_) in enumerate(zip(before, now, strict=True)):
+                yield from _differences(theirs_, mine_, f"{prefix}{name}[{index}].")
+        elif before != now:
+            yield f"{prefix}{name}", before, now

@@ -1,0 +1,304 @@
+"""Training: bursts of updates in one compiled loop, several seeds, checkpoints that a kill can't hurt.
+
+This is the host's side: what is logged, evaluated and saved, and when. What is compiled stands in `loop.py`. Where
+bursts, checkpoints and interruptions fall changes nothing: not a bit of the parameters or the logs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from utds import algorithms, evaluation, files, progress
+from utds.algorithms import Algorithm, Policy, Spec
+from utds.data.actions import to_raw
+from utds.data.pool import Info, Pool
+from utds.errors import ConfigError, TrainingError
+from utds.training import checkpoint
+from utds.training.loop import SeedState, advance_in_turn, advance_together, fresh
+from utds.training.run import Run, act, recorded_returns
+from utds.training.run_files import is_run
+from utds.training.sharing import check_dynamics
+from utds.training.watch import Watch
+
+BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
+DIVERGENCE = 100.0  # the default of `divergence`, in multiples of the largest possible return
+
+Act = Callable[[NDArray[np.floating]], NDArray[np.float32]]  # observations [B, O] -> actions [B, A]
+Evaluate = Callable[[Act], Mapping[str, float]]  # such as {"return": 812.0, "standard_error": 9.1}
+
+
+def train(
+    pool: Pool,
+    algorithm: Algorithm | None = None,
+    *,
+    seeds: int | Sequence[int] = 1,
+    steps: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    evaluate: Evaluate | Literal["auto"] | None = "auto",
+    episodes: int = 10,
+    eval_every: int | None = None,
+    log_every: int | None = None,
+    checkpoint_every: int | None = None,
+    resume: bool = False,
+    divergence: float = DIVERGENCE,
+    vmap: bool | None = None,
+    trust_dynamics: bool = False,
+) -> Run:
+    """Train every seed for `steps` gradient steps and return the run.
+
+    SIGINT and SIGTERM write a checkpoint before they take effect. A NaN or a diverging Q raises `TrainingError` and
+    leaves the last good checkpoint in place.
+
+    Args:
+        pool: the data, from `utds.share`.
+        algorithm: what to train; UTDS with its fast preset if not given.
+        seeds: how many (0, 1, …), or which.
+        steps: gradient steps per seed; as the preset says if not given, which for the fast one depends on the data.
+        out: the run directory; runs/<task>-<algorithm> if not given.
+        evaluate: called with every seed's policy each `eval_every` steps and at the end. "auto" runs episodes of the
+            pool's task if it belongs to a known domain; None never evaluates. The policy that your function is
+            handed acts in the robot's unit.
+        episodes: per evaluation, with "auto".
+        eval_every: steps between evaluations; a tenth of all if not given.
+        log_every: steps per row of metrics.csv; as `eval_every` but at most 1,000 if not given.
+        checkpoint_every: steps between checkpoints; as `eval_every` if not given.
+        resume: go on with the run in `out`, if there is one.
+        divergence: stop when |Q| exceeds this multiple of the largest possible return.
+        vmap: train the seeds under `vmap` or one after the other; `vmap` where there is an accelerator if not given.
+        trust_dynamics: share data without checking, before a new run, that it moves as the main data does.
+
+    Returns:
+        The run: its metrics, evaluations and policies.
+    """
+    algorithm = algorithms.make("utds") if algorithm is None else algorithm
+    steps = algorithms.default_steps(algorithm, pool) if steps is None else steps
+    eval_every = max(1, steps // 10) if eval_every is None else eval_every
+    log_every = min(1_000, eval_every) if log_every is None else log_every
+    evaluate = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else _raw(evaluate, pool.info)
+    seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    config = configuration(
+        pool,
+        algorithm,
+        seeds=list(seeds),
+        steps=steps,
+        eval_every=eval_every,
+        log_every=log_every,
+        checkpoint_every=eval_every if checkpoint_every is None else checkpoint_every,
+        divergence=divergence,
+    )
+    folder = Path(out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}")
+    if not trust_dynamics and not is_run(folder):
+        check_dynamics(pool.info.datasets)
+    with files.lock(folder / "lock", f"the run {folder}"):
+        run = Run.claim(folder, config, resume)
+        if not run.finished:
+            vmap = jax.default_backend() != "cpu" if vmap is None else vmap
+            Trainer(run, pool, evaluate, vmap).train()
+    return run
+
+
+def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGENCE, **options: Any) -> dict[str, Any]:
+    """What config.json holds. Options: seeds, steps, eval_every, log_every, checkpoint_every."""
+    _check_options(options)
+    return {
+        "algorithm": algorithms.to_config(algorithm),
+        "task": pool.info.task,
+        "domain": pool.info.domain,
+        "sources": _sources(pool),
+        "rewards": pool.info.rewards,
+        "sampling": pool.info.sampling,
+        "weights": pool.info.weights,
+        "observation_size": pool.observation_size,
+        "action_size": pool.action_size,
+        "action_low": list(pool.info.action_low),
+        "action_high": list(pool.info.action_high),
+        **options,
+        "divergence": divergence,
+    }
+
+
+class Trainer:
+    """The loop over bursts, and what happens between them."""
+
+    def __init__(self, run: Run, pool: Pool, evaluate: Evaluate | None, vmap: bool = False) -> None:
+        self.run, self.seeds = run, run.seeds
+        self.algorithm = algorithms.resolve(run.algorithm, run.config["steps"])  # a run may be resumed with more steps
+        self.pool = _anonymous(pool)
+        self.evaluate = evaluate
+        self.advance = advance_together if vmap else advance_in_turn
+        keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
+        self.init_keys, self.step_keys = (tuple(pair[i] for pair in keys) for i in (0, 1))
+        spec = Spec.of(pool)
+        reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
+        self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
+        self.spec, self.note, self.warned = spec, "", False
+        self.value_note = ""  # what the critics promise at the start states, of the best recorded return
+        self.watch = Watch(self.algorithm, pool)
+
+    def train(self) -> None:
+        config, begun = self.run.config, time.monotonic()
+        states, first = self.begin()
+        step = first
+        title = f"training {config['algorithm']['name']} on {config['task']}"
+        with signals() as pending, progress.bar(title, config["steps"]) as bar:
+            bar(step)
+            burst = 1
+            while step < config["steps"]:
+                size = min(burst, self.next_stop(step) - step)
+                started = time.monotonic()
+                states = self.advance(self.algorithm, states, self.pool, self.step_keys, size)
+                self.guard(states, step + size)
+                burst = max(1, round(size * BURST_SECONDS / (time.monotonic() - started)))
+                step += size
+                states = self.between(states, step)
+                bar(size, note=" · ".join(filter(None, (self.note, self.value_note))))
+                if pending:
+                    self.save(states, step)
+                    deliver(pending[0])
+        self.run.finish(step, time.monotonic() - begun, timed_steps=step - first)
+
+    def begin(self) -> tuple[tuple[SeedState, ...], int]:
+        """Every seed as saved, or fresh ones, and their step; the logs end there too."""
+        states = tuple(fresh(self.algorithm, self.spec, self.pool, key) for key in self.init_keys)
+        saved = checkpoint.load(self.run.path, states, self.seeds)
+        states, step = (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (states, 0)
+        self.run.forget_after(step)
+        return states, step
+
+    def next_stop(self, step: int) -> int:
+        """The next step at which something is to be written."""
+        every = [self.run.config[name] for name in ("log_every", "eval_every", "checkpoint_every")]
+        return min(self.run.config["steps"], *((step // n + 1) * n for n in every))
+
+    def between(self, states: tuple[SeedState, ...], step: int) -> tuple[SeedState, ...]:
+        """Log, evaluate and save, in this order: a checkpoint never claims a row that isn't there."""
+        config = self.run.config
+        last = step == config["steps"]
+        if step % config["log_every"] == 0 or last:
+            self._log(states, step)
+            states = tuple(seed_state.cleared() for seed_state in states)
+        if self.evaluate and (step % config["eval_every"] == 0 or last):
+            self._evaluate(states, step)
+        if step % config["checkpoint_every"] == 0 or last:
+            self.save(states, step)
+        return states
+
+    def _log(self, states: tuple[SeedState, ...], step: int) -> None:
+        """A row of metrics per seed; the first time that values exceed what the data can support, say so."""
+        watched = [self.watch.row(seed_state.state) for seed_state in states]
+        rows = [
+            {"step": step, "seed": seed, **seed_state.means(), **row}
+            for (seed, seed_state), row in zip(self._each(states), watched, strict=True)
+        ]
+        self.run.log("metrics.csv", rows)
+        for (seed, _), row in zip(self._each(states), watched, strict=True):
+            if not self.warned and (words := self.watch.warning(row)):
+                self.warned = True
+                progress.warn(f"seed {seed}, step {step}: {words}")
+        if watched[0]:
+            promised = np.mean([row["q_start"] for row in watched])
+            self.value_note = f"Q {promised:.3g} of {self.watch.best_return:.3g}"
+
+    def save(self, states: tuple[SeedState, ...], step: int) -> None:
+        for seed, seed_state in self._each(states):
+            self.run.save_policy(seed, Policy.of(seed_state.state), step)
+        checkpoint.save(self.run.path, states, step, self.seeds)
+
+    def _evaluate(self, states: tuple[SeedState, ...], step: int) -> None:
+        assert self.evaluate is not None
+        rows: list[dict[str, Any]] = []
+        for seed, seed_state in self._each(states):
+            scores = self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state)))
+            rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
+            self.run.keep_policy(seed, Policy.of(seed_state.state), step)
+        self.run.log("evaluations.csv", rows)
+        if "return" in rows[0]:
+            self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
+            progress.line(f"{self.run.path}: step {step} of {self.run.config['steps']}, {self.note}")
+
+    def guard(self, states: tuple[SeedState, ...], step: int) -> None:
+        """Stop before a broken state reaches the disk."""
+        for seed, seed_state in self._each(states):
+            for name, value in jax.device_get(seed_state.totals).items():
+                if not np.all(np.isfinite(value)) or (name == "q_abs_max" and value > self.limit):
+                    what = f"|Q| reached {value:.3g}" if name == "q_abs_max" else f"{name} became {value}"
+                    raise TrainingError(
+                        f"{what} by step {step} (seed {seed}) in {self.run.path}; the last good checkpoint is kept: "
+                        "lower the learning rates, or give a floor (floor, ood_floor) where the algorithm has one"
+                    )
+
+    def _each(self, states: tuple[SeedState, ...]) -> Iterator[tuple[int, SeedState]]:
+        return zip(self.seeds, states, strict=True)
+
+
+def _anonymous(pool: Pool) -> Pool:
+    """The pool without its name tags, which are static under jit: pools of as many sources share one compilation.
+
+    Of the sizes, which are also among the ranges, only counts whether there is anything.
+    """
+    sizes = tuple(min(size, 1) for size in pool.info.sizes)
+    info = Info(task="", domain=None, ids=(), digests=(), sizes=sizes, sampling=pool.info.sampling)
+    return replace(pool, info=info)
+
+
+def _raw(evaluate: Evaluate | None, info: Info) -> Evaluate | None:
+    """A user's evaluation of policies that act in the robot's unit; those trained here act in [-1, 1]."""
+    if evaluate is None or not info.action_low:
+        return evaluate
+    return lambda act: evaluate(lambda observations: to_raw(act(observations), info.action_low, info.action_high))
+
+
+def _sources(pool: Pool) -> list[dict[str, Any]]:
+    info = pool.info
+    rows = zip(info.ids, info.digests, info.sizes, strict=True)
+    sources = [{"id": name, "digest": digest, "transitions": size} for name, digest, size in rows]
+    if info.datasets:  # what the main data reached as recorded: reports hold the policies against it
+        sources[0]["recorded"] = recorded_returns(info.datasets[0].returns)
+    return sources
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    for name in ("steps", "eval_every", "log_every", "checkpoint_every"):
+        if options[name] < 1:
+            raise ConfigError(f"{name}={options[name]} must be at least 1")
+    seeds = options["seeds"]
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise ConfigError(f"seeds={seeds} must be one or more different numbers, none negative")
+
+
+@contextlib.contextmanager
+def signals() -> Iterator[list[int]]:
+    """The signals that ask to stop, in the order in which they came; only a main thread can catch them."""
+    pending: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield pending
+        return
+    before = {
+        number: signal.signal(number, lambda n, _: pending.append(n)) for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield pending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def deliver(number: int) -> None:
+    """What the signal would have done at once."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)

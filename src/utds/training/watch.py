@@ -1,0 +1,77 @@
+"""A watch on over-estimation: what the critics promise at the start states, against what the data can support.
+
+    q_start       mean over the main data's start states of mean_n Q_n(s, π(s)): what the critics expect of the policy
+    best_return   the best discounted return of any recorded episode, in the rewards of the pool's task
+
+A policy may join stretches of several episodes and do better than the best of them, but not by much. Values far above
+it come from actions that nobody has tried.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from utds.algorithms import Algorithm
+from utds.data.pool import Pool
+from utds.networks import q_values
+
+MARGIN = 1.5  # promised over recorded: above this, users are warned
+MOST_STARTS = 256  # start states that are looked at, evenly spaced over the main data's episodes
+
+
+class Watch:
+    """The start states and the best return of a pool; `row` compares a state's critics with them."""
+
+    def __init__(self, algorithm: Algorithm, pool: Pool) -> None:
+        self.algorithm, self.discount = algorithm, getattr(algorithm, "discount", 0.0)
+        self.starts = start_observations(pool)
+        self.best_return = float(discounted_returns(pool, self.discount).max()) if self.discount else 0.0
+
+    def row(self, state: Any) -> dict[str, float]:
+        """What is logged; nothing for an algorithm without critics or without a horizon."""
+        if getattr(state, "critic", None) is None or not self.discount:
+            return {}
+        return {"q_start": float(_q_start(self.algorithm, state, self.starts)), "best_return": self.best_return}
+
+    def warning(self, row: dict[str, float]) -> str | None:
+        """In words, where the critics promise more than the data can support."""
+        promised, best = row.get("q_start"), self.best_return
+        if promised is None or best <= 0 or promised <= MARGIN * best:
+            return None
+        return (
+            f"the critics promise {promised:.3g} from the start states, {promised / best:.1f} times the best recorded "
+            f"discounted return ({best:.3g}): values are over-estimated; raise bc_weight_end, beta_in or beta_ood"
+        )
+
+
+def start_observations(pool: Pool) -> Array:
+    """Observations [n, O] at which the main data's episodes begin, evenly spaced if there are many."""
+    first, count = (int(x[0]) for x in (pool.ranges.episode, pool.ranges.episodes))
+    chosen = first + np.unique(np.linspace(0, count - 1, min(count, MOST_STARTS)).round().astype(int))
+    return pool.columns.observations[pool.columns.rows[pool.columns.episodes[chosen]]]
+
+
+def discounted_returns(pool: Pool, discount: float) -> np.ndarray:
+    """Σ γᵗ r_t of every episode of the pool, as relabelled: [E]."""
+    columns, found = jax.device_get(pool.columns.rewards), []
+    bounds = np.asarray(pool.columns.episodes)
+    for start, size, first, count, row in zip(*map(np.asarray, pool.ranges), strict=True):
+        if size == 0:
+            continue
+        starts = bounds[first : first + count] - start
+        position = np.arange(size) - np.repeat(starts, np.diff([*starts, size]))
+        weighted = columns[row, start : start + size] * discount**position
+        found.append(np.add.reduceat(weighted, starts))
+    return np.concatenate(found)
+
+
+@partial(jax.jit, static_argnums=0)
+def _q_start(algorithm: Algorithm, state: Any, observations: Array) -> Array:
+    actions = algorithm.act(state, observations)
+    return jnp.mean(q_values(state.critic, state.normalizer(observations), actions))

@@ -1,0 +1,288 @@
+"""Relabelling against what the simulator gave at collection, in every domain, and what is kept of it."""
+
+import dataclasses
+import functools
+import re
+
+import numpy as np
+import pytest
+
+from utds import domains
+from utds.data import ids, labelling, store
+from utds.data.dataset import Dataset
+from utds.data.labelling import FunctionReward, Known
+from utds.data.lake import Lake, share
+from utds.data.reward_model import LearnedReward
+from utds.domains import registry
+from utds.errors import ConfigError, DataError
+
+FIRST = [domains.task_ids(domains.get(name))[0] for name in ("walker", "quadruped", "jaco", "pointmass")]
+
+
+@pytest.mark.parametrize("task", FIRST)
+def test_physics_gives_the_rewards_of_the_collection(task, record):
+    made = record(task, episodes=4, steps=50)
+    names, table = labelling.from_physics(made)
+    assert names == made.metadata.task_names
+    np.testing.assert_allclose(table[:, names.index(task)], made.rewards, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(table, made.task_rewards, atol=1e-6, rtol=0)
+    assert np.ptp(table, axis=1).max() > 1e-3, "the tasks must differ, or this shows nothing"
+
+
+def without(dataset: Dataset, *columns: str) -> Dataset:
+    kept = {name: dataset.column(name) for name in dataset.columns if name not in columns}
+    return Dataset.checked(kept, dataset.lengths, dataset.metadata)
+
+
+def test_known_rewards_come_from_the_column_or_else_from_physics(record, monkeypatch):
+    made = record("pointmass-reach-top-left")
+    other = made.metadata.task_names[2]
+    physical = Known().label(without(made, "task_rewards"), other)
+    monkeypatch.setattr(labelling, "physics_passes", None)  # from here on, computing anything would fail
+    assert np.array_equal(Known().label(made, other), made.task_rewards[:, 2])
+    assert np.array_equal(Known().label(made, made.metadata.task), made.rewards)
+    np.testing.assert_allclose(physical, made.task_rewards[:, 2], atol=1e-6, rtol=0)
+
+
+def test_sharing_relabels_what_is_shared(record):
+    main, other = record("walker-walk", seed=0), record("walker-run", seed=1)
+    pool = share(main, other)
+    batch = pool.take(np.arange(pool.size))
+    walk = other.task_rewards[:, other.metadata.task_names.index("walker-walk")]
+    assert np.array_equal(batch.rewards, np.concatenate([main.rewards, walk]))
+    assert not np.array_equal(walk, other.rewards)
+
+
+def test_unknown_rewards_say_what_can_be_done(record):
+    bare = without(record("walker-run"), "task_rewards", "physics")
+    with pytest.raises(DataError, match="walker-run holds neither rewards of walker-walk nor physics"):
+        Known().label(bare, "walker-walk")
+    with pytest.raises(DataError, match="neither rewards of walker-fly"):
+        Known().label(record("walker-run"), "walker-fly")
+
+
+def test_a_function_sees_rows_that_belong_together(coded):
+    data = coded(0, [3, 5, 1])
+    rewards = FunctionReward(lambda s, a, t: t[:, 0] * 1000 + s[:, 0] + a[:, 0] * 2**20).label(data, "mine")
+    assert np.array_equal(rewards, (data.rows + 1) * 1000.0 + data.rows + np.arange(9))
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda s, a, t: s, r"gave shape \[9, 2\] for 9 transitions"),
+        (lambda s, a, t: 1.0, r"gave shape \[\] for 9"),
+        (lambda s, a, t: np.where(np.arange(len(a)) == 4, np.nan, 0), "gave nan for transition 4"),
+    ],
+)
+def test_a_function_that_gives_nonsense_is_refused(coded, function, message):
+    with pytest.raises(DataError, match=message):
+        FunctionReward(function).label(coded(0, [3, 5, 1]), "mine")
+
+
+def test_relabelled_datasets_keep_their_data(record):
+    made = record("walker-walk")
+    zero = labelling.relabel(made, "walker-run", "zero")
+    assert zero.metadata.task == "walker-run" and not zero.rewards.any()
+    assert zero.observations is made.observations
+    run = labelling.relabel(made, "walker-run")
+    assert np.array_equal(run.rewards, made.task_rewards[:, made.metadata.task_names.index("walker-run")])
+    with pytest.raises(ConfigError, match="rewards='guess' is unknown"):
+        labelling.relabel(made, "walker-run", "guess")
+    with pytest.raises(ConfigError, match="needs the main task's own data"):
+        labelling.relabel(made, "walker-run", "learned")
+
+
+def test_results_are_kept_beside_the_dataset(record, monkeypatch):
+    kept = without(record("pointmass-reach-top-left"), "task_rewards").save("pointmass-reach-top-left/random")
+    task = kept.metadata.task_names[1]
+    first = Known().label(kept, task)
+    (file,) = (ids.folder(kept.name) / "relabelled").iterdir()
+    passes = labelling.physics_passes
+    monkeypatch.setattr(labelling, "physics_passes", None)
+    assert np.array_equal(Known().label(store.load(kept.name), task), first)
+    monkeypatch.setattr(labelling, "physics_passes", passes)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-40])  # a damaged file is made again
+    assert np.array_equal(Known().label(kept, task), first) and file.read_bytes() == whole
+    file.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
+    assert np.array_equal(Known().label(kept, task), first)
+    other = without(record("pointmass-reach-top-left", seed=9), "task_rewards")
+    Known().label(other.save(kept.name, overwrite=True), task)
+    assert [path.name != file.name for path in file.parent.iterdir()] == [True]  # other content, other name
+
+
+def test_verify_recomputes_rewards(record):
+    made = record("pointmass-reach-top-left")
+    good = made.save("pointmass-reach-top-left/random")
+    assert store.verify(good.name).reward_error < 1e-6
+    wrong = np.array(made.rewards)
+    wrong[7] += 0.01
+    made.with_rewards(made.metadata.task, wrong).save("pointmass-reach-top-left/wrong")
+    with pytest.raises(DataError, match=r"reward of pointmass-reach-top-left at transition 7 is off by 0\.01"):
+        store.verify("pointmass-reach-top-left/wrong")
+
+
+def test_learned_rewards_can_be_doubted(coded):
+    main, other = coded(0, [30] * 4), coded(1, [20] * 2, task="other")
+    plain = LearnedReward(steps=30, hidden=(16,), members=3)
+    found = plain.predict(other, main)
+    assert found.std.min() > 0 and found.mean.shape == (40,)
+    careful = LearnedReward(2.0, steps=30, hidden=(16,), members=3).label(other, "coded", main)
+    np.testing.assert_allclose(careful, found.mean - 2 * found.std, rtol=1e-5)
+    pool = share(main, other, rewards=plain)
+    batch = pool.take(np.arange(pool.size))
+    assert (
+        np.array_equal(batch.rewards, np.concatenate([main.rewards, found.mean]))
+        and pool.info.rewards == plain.identity
+    )
+
+
+def test_learned_rewards_are_kept_whatever_the_penalty(coded, monkeypatch):
+    main, other = coded(0, [30] * 4).save("coded/main"), coded(1, [20] * 2, task="other").save("other/replay")
+    model = LearnedReward(steps=30, hidden=(16,), members=3)
+    found = model.predict(other, main)
+    monkeypatch.setattr(LearnedReward, "fit", None)
+    again = LearnedReward(5.0, steps=30, hidden=(16,), members=3).predict(other, main)
+    assert np.array_equal(found.mean, again.mean) and found.correlation == again.correlation
+
+
+def test_editing_a_domains_reward_or_a_helper_of_it_makes_new_labels(record, monkeypatch):
+    kept = without(record("pointmass-reach-top-left"), "task_rewards").save("pointmass-reach-top-left/random")
+    task = kept.metadata.task_names[1]
+    first, domain = Known().label(kept, task), domains.get("pointmass")
+    old = domain.reward
+    edited = dataclasses.replace(domain, reward=lambda features, actions: 2 * old(features, actions))
+    monkeypatch.setitem(registry._DOMAINS, "pointmass", edited)
+    np.testing.assert_allclose(Known().label(kept, task), 2 * first, rtol=1e-6)
+    monkeypatch.setitem(registry._DOMAINS, "pointmass", domain)
+    assert np.array_equal(Known().label(kept, task), first)
+
+
+SOURCE = """
+import dataclasses
+import functools
+import re
+
+import numpy as np
+TARGET = {target}
+def closeness(x):  {comment}
+    return {body}
+def unrelated():
+    return {other}
+def reach(observations, actions, next_observations):
+    return closeness(next_observations[:, 0])
+"""
+
+
+def written(path, target="0.5", body="-abs(x - TARGET)", other="1", comment="") -> str:
+    path.write_text(SOURCE.format(target=target, body=body, other=other, comment=comment))
+    return f"{path}:reach"
+
+
+def test_a_function_is_known_by_what_it_does(tmp_path):
+    path = tmp_path / "rewards.py"
+    plain = labelling.make(written(path)).identity
+    assert plain.startswith(f"{path}:reach@")
+    for same in ({"other": "2"}, {"comment": "# words"}):
+        assert labelling.make(written(path, **same)).identity == plain
+    for different in ({"target": "0.6"}, {"body": "-(x - TARGET) ** 2"}):
+        assert labelling.make(written(path, **different)).identity != plain
+    written(path)
+    assert labelling.make(plain).identity == plain  # as configurations have it
+    written(path, target="0.6")
+    with pytest.raises(DataError, match=r"rewards\.py:reach changed"):
+        labelling.make(plain)
+
+
+def test_captured_values_tell_functions_apart():
+    def scaled(factor):
+        return lambda s, a, t: factor * t[:, 0]
+
+    names = [FunctionReward(scaled(factor)).identity for factor in (1.0, 2.0, np.ones(2), np.ones(3), 1.0)]
+    assert len(set(names)) == 4 and names[0] == names[4] and all(n.startswith("function:<lambda>@") for n in names)
+    partial = [FunctionReward(functools.partial(np.full, k)).identity for k in (1, 2)]
+    assert partial[0] != partial[1]
+
+
+@pytest.mark.parametrize("rewards", ["zero", "goal:0=0.1,1=-0.2", lambda s, a, t: t[:, 0]])
+def test_saved_labels_are_no_facts(record, rewards):
+    made = record("pointmass-reach-top-left")
+    task = made.metadata.task_names[1]
+    main, bare = record(task, seed=1), without(made, "task_rewards", "physics")
+    kept = labelling.relabel(made, task, rewards).save(f"{task}/labelled")
+    assert kept.metadata.labelling == labelling.make(rewards).identity != "known"
+    assert store.verify(kept.name).reward_error < 1e-6  # of the facts that it holds beside its labels
+    assert np.array_equal(Known().label(kept, task), made.task_rewards[:, 1])
+    lost = labelling.relabel(bare, task, rewards)
+    assert not labelling.is_known(lost, task)
+    with pytest.raises(DataError, match=r"are no facts but labels \(.*label both alike|holds no rewards of"):
+        share(main, lost)
+    if rewards == "zero":
+        return
+    alike = labelling.relabel(without(main, "task_rewards", "physics"), task, rewards)
+    pool = share(alike, lost)  # both labelled alike: nothing is to be done
+    assert np.array_equal(pool.take(np.arange(pool.size)).rewards, np.concatenate([alike.rewards, lost.rewards]))
+    assert kept.digest != made.digest and dataclasses.replace(made.metadata).labelling == "known"
+
+
+def test_learned_labels_say_what_they_were_learned_from(coded):
+    main, other = coded(0, [30] * 4), coded(1, [20] * 2, task="other")
+    model = LearnedReward(2.0, steps=3, hidden=(4,), members=2)
+    made = labelling.relabel(other, "coded", model, main=main)
+    assert made.metadata.labelling == f"learned:penalty=2.0,members=2,hidden=4,steps=3 from {main.digest[:16]}"
+    assert labelling.make(model.identity) == model
+
+
+def test_data_that_carries_the_reward_keeps_it_and_nothing_else_is_labelled(coded):
+    main, same, other, idle = (coded(i, [3], task=t) for i, t in enumerate(("walk", "walk", "run", "turn")))
+    seen = []
+
+    def reward(observations, actions, next_observations):
+        seen.append(int(observations[0, 0]) // 100_000)
+        return np.full(len(actions), 7.0)
+
+    lake, labels = Lake([main, same, other, idle]), FunctionReward(reward)
+    pool = lake.pool(main, same, other, rewards=labels)
+    assert seen == [2]
+    batch = pool.take(np.arange(pool.size))
+    assert batch.rewards.tolist() == [0, 1, 2, 10_000, 10_001, 10_002, 7, 7, 7]
+    lake.pool(main, other, rewards=labels)
+    assert seen == [2], "labels that are there are used again"
+
+
+def test_main_data_without_rewards_is_labelled_like_the_rest(coded):
+    states = np.arange(6.0)[:, None]
+    main, other = (Dataset.from_steps(states, states / 9, lengths=[3, 3], task=task) for task in ("walk", "run"))
+    pool = share(main, other, rewards="goal:0=2")
+    assert np.asarray(pool.take(np.arange(8)).rewards).tolist() == [-1, 0, -2, -3] * 2
+    for rewards, message in (("known", "walk holds no rewards of walk; give them as a function or a goal"),
+                             ("learned", "walk holds no rewards to learn from")):  # fmt: skip
+        with pytest.raises(DataError, match=message):
+            share(main, other, rewards=rewards)
+    assert not np.asarray(share(main, other, rewards="zero").take(np.arange(8)).rewards).any()
+
+
+def test_goals_give_distances_or_successes(coded):
+    data = coded(0, [4])  # reaches (1, -1), (2, -2), (3, -3), (4, -4)
+    near = labelling.make("goal:0=2,1=-1").label(data, "mine")
+    np.testing.assert_allclose(near, -np.sqrt([1, 1, 5, 13]), rtol=1e-6)
+    assert labelling.make("goal:0=2.5,radius=0.5").label(data, "mine").tolist() == [0, 1, 1, 0]
+    with pytest.raises(DataError, match="the goal names feature 2, but observations of coded have features 0 to 1"):
+        labelling.make("goal:2=1").label(data, "mine")
+
+
+@pytest.mark.parametrize(
+    "text", ["goal:", "goal:x=1", "goal:0", "goal:-1=2", "goal:0=nan", "goal:0=1,radius=0", "learned:depth=2",
+             "learned:steps=many", "zero:1", "known:", "function:f@12", "file.txt:f"]
+)  # fmt: skip
+def test_labellings_that_make_no_sense_are_refused(text):
+    with pytest.raises(ConfigError, match=re.escape(text)):
+        labelling.make(text)
+
+
+@pytest.mark.parametrize(("code", "message"), [("x = 1", "has no function 'f'"), ("1 / 0", "ZeroDivisionError")])
+def test_files_that_hold_no_function_are_refused(tmp_path, code, message):
+    (tmp_path / "mine.py").write_text(code)
+    with pytest.raises(DataError, match=message):
+        labelling.make(f"{tmp_path}/mine.py:f")

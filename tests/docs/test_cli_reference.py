@@ -1,0 +1,69 @@
+"""The command line's reference has every option of every command."""
+
+import importlib.util
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+from tyro.extras import SubcommandApp
+
+from utds import cli
+
+HOOKS = Path(__file__).parents[2] / "docs" / "hooks"
+
+
+@pytest.fixture(scope="module")
+def reference():
+    spec = importlib.util.spec_from_file_location("cli_reference", HOOKS / "cli_reference.py")
+    module = sys.modules["cli_reference"] = importlib.util.module_from_spec(spec)  # its dataclasses look here
+    spec.loader.exec_module(module)
+    return module
+
+
+def functions(app, words=()):
+    """(words, function) of every command, from the table that the command line itself is made of."""
+    for name, command in app._subcommands.items():
+        if isinstance(command.target, SubcommandApp):
+            yield from functions(command.target, (*words, name))
+        else:
+            yield (*words, name), command.target
+
+
+def test_every_parameter_of_every_command_is_listed(reference):
+    found = {command.words: command for command in reference.commands()}
+    expected = dict(functions(cli._app()))
+    assert {words for words, command in found.items() if words and not command.subcommands} == set(expected)
+    for words, function in expected.items():
+        parameters = inspect.signature(function).parameters.values()
+        entries = found[words].entries
+        names = " ".join(entry.name for entry in entries)
+        assert len(entries) >= len(parameters), words
+        for parameter in parameters:
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.annotation in (int, float, str, bool):
+                assert f"--{parameter.name.replace('_', '-')}" in names or f"-{parameter.name} " in names, words
+
+
+def test_an_entry_has_its_meaning_and_default(reference):
+    text = (
+        "usage: utds count [-h] [COUNT OPTIONS] ID\n\nCount.\n\nExample: utds count a/b\n\n"
+        "╭─ positional arguments ──╮\n│ ID    what (required)   │\n╰─────────────────────────╯\n"
+        "╭─ options ───────────────╮\n"
+        "│ -h, --help  show this help message and exit │\n"
+        "│ --to {None}|INT         │\n"
+        "│             how far; up (default: None)  │\n"
+        "│ --by INT    in steps (of this size) (default: 2) │\n"
+        "╰─────────────────────────╯\n"
+    )
+    command = reference.parse(("count",), text)
+    assert (command.description, command.examples) == ("Count.", ("utds count a/b",))
+    assert [(e.name, e.meaning, e.default) for e in command.entries] == [
+        ("ID", "what", None),
+        ("--to INT", "how far; up", "None"),
+        ("--by INT", "in steps (of this size)", "2"),
+    ]
+
+
+def test_another_layout_is_an_error(reference):
+    with pytest.raises(ValueError, match="another layout"):
+        reference.parse(("count",), "Count from one.\n")

@@ -1,0 +1,178 @@
+"""The package's structure: dependencies point to the left, and no imports run in circles.
+
+`ROOMS` is the order from docs/architecture.md. A module may import its own room and rooms to the left, wherever in the
+file the import stands; imports inside functions are left out of the search for circles, since they run later.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src"
+
+ROOMS = (  # those of one row don't know each other
+    ("version", "errors"),
+    ("files", "progress"),
+    ("figures",),
+    ("linear",),
+    ("domains",),
+    ("networks", "normalizer", "serialization"),
+    ("data",),
+    ("algorithms",),
+    ("adviser",),
+    ("evaluation",),
+    ("training",),
+    ("export",),
+    ("collection",),
+    ("uncertainty",),
+    ("benchmark",),
+    ("report", "quickstart"),
+    ("cli",),
+    ("__main__",),
+)
+
+# Imports that point to the right all the same: (module, what it imports), each with the reason. Remove, don't add.
+EXCEPTIONS = {
+    ("utds.normalizer", "utds.data.pool"): "the type of a batch, for annotations only",
+    ("utds.training.run", "utds.export"): "Run.export, called from Python: loaded when it is used",
+    ("utds.evaluation.fqe", "utds.training"): "a Run's policy and data; to be handed in by the caller",
+}
+
+
+class Import(NamedTuple):
+    module: str  # that is imported
+    inside: bool  # a function, or a block for type checkers: not run when the importing module is loaded
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the package, by its dotted name."""
+    found = {}
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(name: str, source: str) -> Iterator[Import]:
+    """What a module of that name imports from the package: modules where they are named, else their package."""
+
+    def visit(node: ast.AST, inside: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            later = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            later = later or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+            if isinstance(child, ast.Import):
+                yield from (Import(alias.name, later) for alias in child.names if alias.name in modules())
+            elif isinstance(child, ast.ImportFrom):
+                assert child.level == 0, f"{name} imports relatively; write the whole name"
+                for alias in child.names:
+                    full = f"{child.module}.{alias.name}"
+                    module = full if full in modules() else child.module
+                    if module in modules():
+                        yield Import(str(module), later)
+            yield from visit(child, later)
+
+    yield from visit(ast.parse(source), False)
+
+
+@cache
+def graph() -> dict[str, list[Import]]:
+    return {name: list(imports(name, path.read_text(encoding="utf-8"))) for name, path in modules().items()}
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else ""
+
+
+def pointing_right(found: dict[str, list[Import]]) -> set[tuple[str, str]]:
+    """(module, what it imports) wherever that isn't of the same room or of one to the left."""
+    rank = {name: index for index, row in enumerate(ROOMS) for name in row}
+    return {
+        (name, target.module)
+        for name, targets in found.items()
+        for target in targets
+        if room(name) and room(target.module) and room(name) != room(target.module)
+        if rank[room(target.module)] >= rank[room(name)]
+    }
+
+
+def circle(found: dict[str, list[Import]]) -> list[str]:
+    """Modules that import each other in a circle when they are loaded, or nothing.
+
+    Loading a.b.c loads the packages a and a.b first, so these count as imported too, but for those that the importing
+    module is part of itself.
+    """
+    needs = {}
+    for name, targets in found.items():
+        needs[name] = set()
+        for target in (target.module for target in targets if not target.inside):
+            parts = target.split(".")
+            loaded = {".".join(parts[:end]) for end in range(2, len(parts) + 1)}
+            needs[name] |= {module for module in loaded if not f"{name}.".startswith(f"{module}.")}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_every_room_has_its_place():
+    assert {room(name) for name in modules()} - {""} == {name for row in ROOMS for name in row}
+
+
+def test_dependencies_point_to_the_left():
+    wrong = pointing_right(graph())
+    assert wrong - set(EXCEPTIONS) == set()
+    assert set(EXCEPTIONS) - wrong == set(), "these are mended: take them off the list"
+
+
+def test_nothing_is_imported_in_a_circle():
+    assert circle(graph()) == []
+
+
+def test_domains_and_algorithms_know_nothing_of_each_other():
+    for one, other in (("domains", "algorithms"), ("algorithms", "domains"), ("linear", "domains")):
+        assert not [
+            (name, target.module)
+            for name, targets in graph().items()
+            for target in targets
+            if room(name) == one and room(target.module) == other
+        ]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("from utds.data import store", [("utds.data.store", False)]),
+        ("from utds.data.store import load", [("utds.data.store", False)]),
+        ("import numpy\nimport utds.files", [("utds.files", False)]),
+        ("def f():\n    from utds import cli", [("utds.cli", True)]),
+        ("if TYPE_CHECKING:\n    from utds.data.pool import Pool", [("utds.data.pool", True)]),
+    ],
+)
+def test_the_test_sees_imports(source, expected):
+    assert list(imports("utds.x", source)) == expected
+
+
+def test_the_test_sees_what_it_forbids():
+    right = {"utds.domains.base": [Import("utds.data.store", True)]}
+    assert pointing_right(right) == {("utds.domains.base", "utds.data.store")}
+    around = {"utds.a": [Import("utds.b", False)], "utds.b": [Import("utds.a", False)]}
+    assert set(circle(around)) == {"utds.a", "utds.b"}
+    later = {"utds.a": [Import("utds.b", False)], "utds.b": [Import("utds.a", True)]}
+    assert circle(later) == []
+    through_a_package = {"utds.a": [Import("utds.p.x", False)], "utds.p": [Import("utds.a", False)], "utds.p.x": []}
+    assert set(circle(through_a_package)) == {"utds.a", "utds.p"}
+
+
+def test_the_page_draws_the_same_order():
+    text = next((ROOT / "docs").rglob("architecture.md")).read_text(encoding="utf-8")
+    drawn = text[text.index("From left to right:") :].split("\n\n")[1]
+    shown = [tuple(row.strip(" `\n").split(", ")) for row in drawn.replace("\n", " ").split("→")]
+    assert shown == [row for row in ROOMS if row != ("__main__",)]

@@ -1,0 +1,56 @@
+"""What the critics promise against what the data holds, on rewards summed by hand; policies of evaluations."""
+
+import numpy as np
+import pytest
+
+from utds import algorithms
+from utds.data.dataset import Dataset
+from utds.data.lake import share
+from utds.errors import ConfigError
+from utds.training import train
+from utds.training.run import Run
+from utds.training.watch import Watch, discounted_returns, start_observations
+
+
+@pytest.fixture(scope="module")
+def pool():
+    """Two own episodes with returns 1 + 2γ + 4γ² and 8 + 16γ, and a shared one labelled 3 at each of its two steps."""
+    own = Dataset.from_arrays(
+        np.arange(7.0)[:, None], np.zeros((5, 1)), [1.0, 2, 4, 8, 16], lengths=[3, 2], task="main"
+    )
+    other = Dataset.from_arrays(np.arange(3.0)[:, None], np.zeros((2, 1)), [0.0, 0], lengths=[2], task="other")
+    return share(own, other, rewards=lambda o, a, n: np.full(len(o), 3.0))
+
+
+def test_discounted_returns_and_start_states(pool):
+    np.testing.assert_allclose(discounted_returns(pool, 0.5), [1 + 1 + 1, 8 + 8, 3 + 1.5])
+    np.testing.assert_array_equal(start_observations(pool)[:, 0], [0, 4])
+
+
+def test_warns_in_words_once_values_leave_the_data_behind(pool):
+    watch = Watch(algorithms.make("td3", "paper", discount=0.5), pool)
+    assert watch.best_return == 16
+    assert watch.warning({"q_start": 23.0}) is None
+    assert "promise 32 from the start states, 2.0 times the best" in watch.warning({"q_start": 32.0})
+    assert Watch(algorithms.make("bc", "paper"), pool).row(None) == {}
+
+
+def test_runs_log_it_and_keep_the_policies_of_their_evaluations(pool, tmp_path, capsys):
+    seen = []
+
+    def evaluate(act):
+        seen.append(float(act(np.ones((1, 1)))[0, 0]))
+        return {"return": seen[-1]}
+
+    algorithm = algorithms.make("td3", "paper", width=8, layers=1, batch_size=4, actor_lr=0.1)
+    run = train(pool, algorithm, steps=6, eval_every=2, log_every=3, evaluate=evaluate, out=tmp_path / "run")
+    assert {"q_start", "best_return"} <= set(run.metrics[-1])
+    assert "step 6 of 6, return" in capsys.readouterr().err
+    again = Run(run.path)
+    assert again.kept_steps == (2, 4, 6)
+    for step, action in zip(again.kept_steps, seen, strict=True):
+        acted = algorithm.act(again.policy(step=step), np.ones((1, 1), np.float32))
+        assert float(acted[0, 0]) == pytest.approx(action, abs=1e-6)
+    assert len(set(seen)) == 3
+    with pytest.raises(ConfigError, match="kept no policy of seed 0 at step 5; it has steps 2, 4, 6"):
+        again.policy(step=5)
