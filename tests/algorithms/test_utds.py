@@ -15,7 +15,7 @@ from utds.errors import ConfigError
 from utds.training import train
 
 SPEC = Spec(3, 2, mean=np.array([0.5, -1.0, 0.0]), std=np.array([2.0, 1.0, 0.5]), reward_min=-2.0, reward_max=1.0)
-SMALL = {"num_critics": 3, "width": 8, "layers": 2, "batch_size": 16, "ood_actions": 2}
+SMALL = {"num_critics": 3, "width": 8, "layers": 2, "batch_size": 16, "ood_actions": 2, "shared_ratio_steps": 500_000}
 KEY = jax.random.key(5)
 
 
