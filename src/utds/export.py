@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,14 +17,15 @@ from utds import files
 from utds.algorithms.base import Policy
 from utds.algorithms.utds import uncertainty
 from utds.errors import ConfigError, MissingExtra, TrainingError
-from utds.networks import MLP, Layer, LeakyLayer, TanhLayer, q_values
+from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer, q_values
 from utds.training.run import Run, act
 from utds.version import __version__
 
 OPSET = 17  # the first with LayerNormalization
 CHECKED = 256  # random observations that both must agree on
 TOLERANCE = 1e-4
-ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu"}  # a LeakyRelu's slope is 0.01 by default
+# A LeakyRelu's slope is 0.01 by default.
+ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu", SineLayer: "Sin"}
 
 
 def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
@@ -109,7 +111,7 @@ class _Graph:
         """Γ(s, π(s)): the unbiased standard deviation of the members' values; critics read actions in [-1, 1]."""
         pairs = self._node("Concat", normal, unit, axis=1)
         members = len(critic[0].weight)
-        values = [self._mlp(tuple(_member(layer, i) for layer in critic), pairs) for i in range(members)]
+        values = [self._mlp(jax.tree.map(lambda x, i=i: x[i], critic), pairs) for i in range(members)]
         q = self._node("Concat", *values, axis=1)  # [B, E]
         deviations = self._node("Sub", q, self._node("ReduceMean", q, axes=[1], keepdims=1))
         squares = self._node(
@@ -119,6 +121,8 @@ class _Graph:
         self._node("Sqrt", variance, output="uncertainty")
 
     def _mlp(self, layers: MLP, x: str) -> str:
+        if isinstance(layers[-1], Prior):
+            return self._node("Add", self._mlp(layers[:-1], x), self._mlp(tuple(layers[-1]), x))
         for layer in layers[:-1]:
             x = self._node("Gemm", x, self._weight(layer.weight), self._weight(layer.bias))
             if layer.gain is not None:
@@ -141,11 +145,6 @@ class _Graph:
         name = f"weight_{len(self._weights)}"
         self._weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
-
-
-def _member(layer: Any, i: int) -> Any:
-    """One member's layer of an ensemble's."""
-    return type(layer)(*(None if array is None else array[i] for array in layer))
 
 
 def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble: bool) -> None:

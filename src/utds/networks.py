@@ -34,12 +34,29 @@ class LeakyLayer(Layer):
     """A hidden layer that ends in a leaky ReLU of slope 0.01."""
 
 
+class SineLayer(Layer):
+    """A hidden layer that ends in a sine."""
+
+
+class Prior(NamedTuple):
+    """A fixed random function, added to a network's output as the last element of its tuple (Osband et al., 2018).
+
+    A network learns to cancel it where there is data and can't elsewhere, so the members of an ensemble differ there.
+    """
+
+    hidden: Layer
+    output: Layer
+
+
 ACTIVATIONS: dict[type[Layer], Callable[[Array], Array]] = {
     Layer: jax.nn.relu,
     TanhLayer: jnp.tanh,
     LeakyLayer: jax.nn.leaky_relu,
+    SineLayer: jnp.sin,
 }
-MLP = tuple[Layer, ...]
+MLP = tuple[Layer, ...]  # and perhaps a `Prior` at its end
+PRIOR_UNITS = 32  # of a prior's hidden layer
+PRIOR_GAIN = 0.7  # standard deviation of a sine's argument, from observations of unit variance; as much from actions
 
 
 def init_mlp(
@@ -76,8 +93,21 @@ def init_ensemble(
     return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
 
 
+def init_priors(key: Array, members: int, observation_size: int, action_size: int, scale: Array | float) -> Prior:
+    """As many priors, each a sum of random sines of observation and action with standard deviation `scale`."""
+    size, units = observation_size + action_size, PRIOR_UNITS
+    drawn = jax.random.normal(key, (members, size + 2, units))
+    # Uniform actions have a variance of a third: observations and actions move a sine's argument alike.
+    gains = [observation_size**-0.5] * observation_size + [(action_size / 3) ** -0.5] * action_size
+    hidden = SineLayer(PRIOR_GAIN * jnp.array(gains)[:, None] * drawn[:, :size], 3 * drawn[:, size])
+    output = scale * (2 / units) ** 0.5 * drawn[:, size + 1, :, None]
+    return Prior(hidden, Layer(output, jnp.zeros((members, 1))))
+
+
 def mlp(params: MLP, x: Array) -> Array:
     """[B, in] -> [B, out], with the layer's activation (after layer norm, if any) between the layers."""
+    if isinstance(params[-1], Prior):
+        return mlp(params[:-1], x) + mlp(jax.lax.stop_gradient(tuple(params[-1])), x)
     for layer in params[:-1]:
         x = x @ layer.weight + layer.bias
         if layer.gain is not None and layer.offset is not None:

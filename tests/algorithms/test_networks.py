@@ -72,3 +72,38 @@ def test_gaussian_bounds_its_deviation():
     mean, std = nn.gaussian(actor, jnp.zeros((1, 2)))
     np.testing.assert_allclose(mean, [[0, 0]])
     np.testing.assert_allclose(std, np.exp([[2.0, -5.0]]), rtol=1e-6)
+
+
+def test_priors_are_fixed_random_sines_of_the_size_asked_for():
+    prior = nn.init_priors(jax.random.key(0), 3, 4, 2, scale=5.0)
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.normal(size=(4000, 4)), random.uniform(-1, 1, (4000, 2))], axis=1)
+    hidden, output = (jax.tree.map(np.asarray, layer) for layer in prior)
+    expected = [np.sin(x @ hidden.weight[e] + hidden.bias[e]) @ output.weight[e][:, 0] for e in range(3)]
+    network = nn.init_ensemble(jax.random.key(1), 3, (6, 8, 1), False)
+    both, alone = (np.asarray(nn.ensemble(params, x)) for params in ((*network, prior), network))
+    np.testing.assert_allclose(both - alone, expected, atol=2e-5)
+    assert 2.5 < np.std(expected) < 10
+    grads = jax.grad(lambda params: nn.ensemble(params, x[:5]).sum())((*network, prior))
+    assert not any(np.any(leaf) for leaf in jax.tree.leaves(grads[-1])) and np.any(grads[0].weight)
+
+
+def test_an_ensemble_disagrees_about_what_it_has_not_seen_by_its_priors():
+    """Members learn the same numbers from the same points: at other actions Γ is larger with priors than without."""
+    random = np.random.default_rng(0)
+    seen = np.concatenate([random.normal(size=(256, 2)), random.uniform(0, 1, (256, 1))], axis=1).astype(np.float32)
+    unseen = seen * [1, 1, -1]
+
+    def gammas(scale):
+        network = nn.init_ensemble(jax.random.key(1), 5, (3, 32, 1), True)
+        network = (*network, nn.init_priors(jax.random.key(2), 5, 2, 1, scale))
+
+        def step(_, params):
+            grads = jax.grad(lambda params: jnp.sum(jnp.mean(nn.ensemble(params, seen) ** 2, axis=1)))(params)
+            return jax.tree.map(lambda w, g: w - 0.02 * g, params, grads)
+
+        network = jax.jit(lambda params: jax.lax.fori_loop(0, 300, step, params))(network)
+        return [np.std(nn.ensemble(network, x), axis=0, ddof=1).mean() for x in (seen, unseen)]
+
+    (near, far), (near_without, far_without) = gammas(2.0), gammas(0.0)
+    assert far / near > 2 and far > 2 * far_without, (near, far, near_without, far_without)
