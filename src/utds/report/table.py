@@ -25,7 +25,7 @@ RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorith
 ALL = "all others"  # every other task of the domain shared at once
 SINGLE = {"utds": "pbrl", "cds": "cql", "cds-zero": "cql", "uds": "cql"}  # what remains when nothing is shared
 ORDER = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "td3bc", "bc", "td3")
-KINDS = ("random", "medium", "medium-replay", "replay", "medium-expert", "expert")
+KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
 
 class Setting(NamedTuple):
