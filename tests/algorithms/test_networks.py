@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate
 
+from utds import algorithms
 from utds import networks as nn
-from utds.algorithms import UTDS, Spec
+from utds.algorithms import Spec
 
 
 def numpy_mlp(params, x):
@@ -23,12 +24,35 @@ def numpy_mlp(params, x):
     return x
 
 
-def test_utds_on_walker_has_the_papers_parameters():
-    state = jax.eval_shape(lambda: UTDS().init(jax.random.key(0), Spec(24, 6)))
-    critic = (30 + 1) * 256 + 2 * (256 + 1) * 256 + 256 + 1
-    actor = (24 + 1) * 256 + 2 * (256 + 1) * 256 + (256 + 1) * 6
+def on_walker(algo):
+    """The shapes of an algorithm's networks: 24 observations, 6 actions."""
+    return jax.eval_shape(lambda: algo.init(jax.random.key(0), Spec(24, 6)))
+
+
+def test_parameters_of_the_papers_table_of_networks():
+    """Three hidden layers of 256, counted by hand: policy and critics, as in the cost table of a report."""
+    hidden = 2 * (256 + 1) * 256
+    state = on_walker(algorithms.make("utds", "paper"))
+    critic, actor = (30 + 1) * 256 + hidden + 256 + 1, (24 + 1) * 256 + hidden + (256 + 1) * 6
     assert nn.parameter_count(state.critic) == 5 * critic
     assert nn.parameter_count((state.critic, state.actor)) == 5 * critic + actor == 838_411
+    state, norm = on_walker(algorithms.make("cds", "paper")), 3 * 2 * 256
+    gaussian = actor + (256 + 1) * 6  # a mean and a standard deviation per action
+    assert nn.parameter_count((state.critic, state.actor)) == 2 * (critic + norm) + gaussian + norm == 425_230
+    state = on_walker(algorithms.make("cds", "released"))  # layer norm in two of the three
+    assert nn.parameter_count((state.critic, state.actor)) == 2 * (critic + 1024) + gaussian + 1024 == 423_694
+
+
+def test_the_papers_cost_table_counts_two_hidden_layers_and_the_target_critics():
+    """0.81M and 0.37M: docs/guides/report.md has the arithmetic."""
+    critic, actor = (30 + 1) * 256 + (256 + 1) * 256 + 256 + 1, (24 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 6
+    assert (critic, actor) == (73_985, 73_734)
+    utds = on_walker(algorithms.make("utds", "released"))
+    counted = nn.parameter_count((utds.critic, utds.target_critic, utds.actor))
+    assert counted == 10 * critic + actor == 813_584 and round(counted / 1e6, 2) == 0.81
+    cds = on_walker(algorithms.make("cds", "paper", layers=2, layer_norm=False))
+    counted = nn.parameter_count((cds.critic, cds.target_critic, cds.actor))
+    assert counted == 4 * critic + actor + (256 + 1) * 6 == 371_216 and round(counted / 1e6, 2) == 0.37
 
 
 @pytest.mark.parametrize("layer_norm", [False, True])

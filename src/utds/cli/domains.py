@@ -33,5 +33,5 @@ def domains() -> None:
         table.add_section()
     console = Console()
     console.print(table)
-    console.print("random, reference: mean return of an episode of random actions, and of a trained expert (*: ours)")
+    console.print("random, reference: mean return of uniformly random actions, and of a trained expert (*: ours)")
     console.print(f"in Gymnasium: {env_id(*registry.task('walker-walk'))} and so on")

@@ -64,7 +64,7 @@ class Evaluation:
 
     @cached_property
     def score(self) -> float | None:
-        """0 for random actions, 100 for the reference expert; None where there is no reference."""
+        """0 for uniformly random actions, 100 for the reference expert; None where there is no reference."""
         if self.expert_return is None or self.random_return is None:
             return None
         return 100 * (self.mean - self.random_return) / (self.expert_return - self.random_return)

@@ -34,6 +34,7 @@ from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.data.actions import to_raw
 from utds.errors import ConfigError, DataError
+from utds.networks import parameter_count
 from utds.training import run_files
 from utds.version import __version__
 
@@ -249,7 +250,7 @@ class Run:
     def _parameters(self) -> int:
         """Of a seed's actor and critics, without target networks."""
         policy = self._policy_like()
-        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves((policy.actor, policy.critic)))
+        return parameter_count((policy.actor, policy.critic))
 
     def _policy_like(self) -> Policy:
         """The shapes of a policy."""
