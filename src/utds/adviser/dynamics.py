@@ -17,7 +17,7 @@ import numpy as np
 
 from utds import progress
 from utds.adviser import robinson
-from utds.adviser.nuisance import BURSTS, Floats, Ints, Motion, Nuisance, fit_nuisance
+from utds.adviser.nuisance import STEPS, Floats, Ints, Motion, Nuisance, fit_nuisance
 from utds.adviser.robinson import Residuals
 from utds.adviser.transitions import pairs, spaced
 from utds.data.dataset import Dataset
@@ -73,7 +73,7 @@ def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> li
     found = {id(data): _unknown(data) for data in candidates}
     if enough:
         motion = _motion(main, enough)
-        with progress.bar("comparing dynamics", 2 * BURSTS) as advance:
+        with progress.bar("comparing dynamics", 2 * STEPS) as advance:
             told = fit_nuisance(motion, seed, advance)
         found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
     return [found[id(data)] for data in candidates]

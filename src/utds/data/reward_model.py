@@ -7,24 +7,20 @@ With a penalty this is PDS (Hu et al., 2023), which pairs it with IQL.
 """
 
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from utds import progress
 from utds.data.cache import cached
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
-from utds.networks import MLP, ensemble, init_ensemble
+from utds.networks import MLP, ensemble, fit, init_ensemble, mlp
 from utds.normalizer import Normalizer
 from utds.version import __version__
-
-_CHUNK = 250  # gradient steps between two moves of the progress bar
 
 
 @dataclass(frozen=True)
@@ -108,18 +104,12 @@ class LearnedReward:
         inputs, targets = _pairs(main)
         test = _held_out(main, self.held_out, self.seed)
         scale = _Scale.of(inputs[~test], targets[~test])
-        config = replace(self, penalty=0.0)  # which doesn't enter the fit: one compilation for all penalties
         key, init_key = jax.random.split(jax.random.key(self.seed))
-        params, state = _start(init_key, inputs.shape[1], config)
-        data = (scale.inputs(inputs[~test]), scale.targets(targets[~test]))
-        done = 0
+        params = init_ensemble(init_key, self.members, (inputs.shape[1], *self.hidden, 1), False)
+        data = jax.tree.map(jnp.asarray, (scale.inputs(inputs[~test]), scale.targets(targets[~test])))
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
-            while done < self.steps:
-                count = min(_CHUNK, self.steps - done)
-                key, chunk = jax.random.split(key)
-                params, state, loss = _train(params, state, data, jax.random.split(chunk, count), config)
-                done += count
-                advance(count, note=f"loss {float(loss):.4f}")
+            loss, keys = _Loss(self.members, self.batch), jax.random.split(key, self.steps)
+            params = fit(params, loss, data, keys, self.learning_rate, advance)
         model = RewardModel(params, scale, float("nan"), float("nan"))
         mean, _ = model.predict_rows(inputs[test])
         error = float(np.sqrt(np.mean((mean - targets[test]) ** 2)))
@@ -169,48 +159,27 @@ class RewardModel:
 
     def predict_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same for rows (s, a, s') [b, O + A + O]."""
-        mean, std = _moments(self.params, jnp.asarray(self.scale.inputs(rows), jnp.float32))
+        mean, std = _mean_and_std(self.params, jnp.asarray(self.scale.inputs(rows), jnp.float32))
         width = self.scale.target_width
         return np.asarray(mean) * width + self.scale.target_centre, np.asarray(std) * width
 
 
-def _optimizer(config: LearnedReward) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+@dataclass(frozen=True)
+class _Loss:
+    """Squared errors of the members, each on a batch of its own."""
 
+    members: int
+    batch: int
 
-@partial(jax.jit, static_argnames=("width", "config"))
-def _start(key: Array, width: int, config: LearnedReward) -> tuple[MLP, optax.OptState]:
-    params = init_ensemble(key, config.members, (width, *config.hidden, 1), False)
-    return params, _optimizer(config).init(params)
-
-
-@partial(jax.jit, static_argnames="config")
-def _train(
-    params: MLP, state: optax.OptState, data: tuple[Array, Array], keys: Array, config: LearnedReward
-) -> tuple[MLP, optax.OptState, Array]:
-    """One gradient step a key on squared errors; every member draws its own batch."""
-    inputs, targets = data
-    optimizer = _optimizer(config)
-
-    def loss(params: MLP, index: Array) -> Array:  # index [E, B]
-        predicted = jax.vmap(lambda member, rows: ensemble(jax.tree.map(lambda x: x[None], member), rows)[0])(
-            params, inputs[index]
-        )
+    def __call__(self, params: MLP, data: tuple[Array, Array], key: Array) -> Array:
+        inputs, targets = data
+        index = jax.random.randint(key, (self.members, self.batch), 0, len(targets))  # [E, B]
+        predicted = jax.vmap(lambda member, rows: mlp(member, rows)[:, 0])(params, inputs[index])
         return jnp.sum(jnp.mean((predicted - targets[index]) ** 2, axis=1))
-
-    def step(carry: tuple[MLP, optax.OptState], key: Array) -> tuple[tuple[MLP, optax.OptState], Array]:
-        params, state = carry
-        index = jax.random.randint(key, (config.members, config.batch), 0, len(targets))
-        value, gradient = jax.value_and_grad(loss)(params, index)
-        updates, state = optimizer.update(gradient, state)
-        return (optax.apply_updates(params, updates), state), value / config.members
-
-    (params, state), losses = jax.lax.scan(step, (params, state), keys)
-    return params, state, jnp.mean(losses)
 
 
 @jax.jit
-def _moments(params: MLP, rows: Array) -> tuple[Array, Array]:
+def _mean_and_std(params: MLP, rows: Array) -> tuple[Array, Array]:
     predicted = ensemble(params, rows)  # [E, b]
     return jnp.mean(predicted, axis=0), jnp.std(predicted, axis=0, ddof=1)
 

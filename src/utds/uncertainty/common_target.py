@@ -8,16 +8,16 @@ the data alone. This is the paper's toy (`toy.py`) on a robot's data.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
-from utds import progress
+from utds import networks, progress
+from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
 from utds.networks import MLP, ensemble, init_ensemble
 from utds.normalizer import Normalizer
@@ -60,7 +60,8 @@ def fit(datasets: Sequence[Dataset], choices: Sequence[Sequence[int]], seed: int
         for choice in choices:
             known = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in choice])
             index = jnp.asarray(np.resize(known, len(joined)))  # of one length for all: one program
-            params = fit_ensemble(start, inputs, targets, index, len(known), key, STEPS, BATCH, LEARNING_RATE)
+            data = inputs, targets, index, jnp.asarray(len(known))
+            params = networks.fit(start, Loss(BATCH), data, jax.random.split(key, STEPS), LEARNING_RATE)
             found.append(Ensemble(jax.block_until_ready(params), normalizer))
             advance()
     return found
@@ -75,36 +76,21 @@ def response(random: np.random.Generator, x: np.ndarray | Array, width: int = 64
     return (y - y.mean()) / y.std()
 
 
-@partial(jax.jit, static_argnames=("steps", "batch", "learning_rate"))
-def fit_ensemble(
-    start: MLP,
-    inputs: Array,
-    targets: Array,
-    index: Array,
-    count: int,
-    key: Array,
-    steps: int,
-    batch: int,
-    learning_rate: float,
-) -> MLP:
-    """Adam on all members' squared errors; batches come from rows `index[:count]` of inputs [n, D] and targets [n]."""
-    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
+@dataclass(frozen=True)
+class Loss:
+    """The members' squared errors on a batch from rows `index[:count]` of inputs [n, D] and targets [n]."""
 
-    def loss(params: MLP, rows: Array) -> Array:
+    batch: int
+
+    def __call__(self, params: MLP, data: tuple[Array, Array, Array, Array], key: Array) -> Array:
+        inputs, targets, index, count = data
+        rows = index[jax.random.randint(key, (self.batch,), 0, count)]
         return jnp.sum(jnp.mean((ensemble(params, inputs[rows]) - targets[rows]) ** 2, axis=1))
-
-    def step(carry: tuple[MLP, optax.OptState], key: Array) -> tuple[tuple[MLP, optax.OptState], None]:
-        params, opt_state = carry
-        rows = index[jax.random.randint(key, (batch,), 0, count)]
-        updates, opt_state = optimiser.update(jax.grad(loss)(params, rows), opt_state)
-        return (optax.apply_updates(params, updates), opt_state), None
-
-    return jax.lax.scan(step, (start, optimiser.init(start)), jax.random.split(key, steps))[0][0]
 
 
 @jax.jit
 def _gamma(params: MLP, pairs: Array) -> Array:
-    return jnp.std(ensemble(params, pairs), axis=0, ddof=1)
+    return uncertainty(ensemble(params, pairs))
 
 
 def _pairs(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from utds import figures, progress
-from utds.uncertainty.common_target import fit_ensemble, response
+from utds.uncertainty.common_target import Loss, response
 
 CENTRES = np.array([[-1.6, -1.2], [1.8, -0.6], [0.0, 1.9]])  # of the clusters, the main task's first
 DEVIATION = 0.45  # of every cluster
@@ -135,17 +135,16 @@ def _networks(
     import jax
     import jax.numpy as jnp
 
-    from utds.networks import ensemble, init_ensemble
+    from utds import networks
 
     key = jax.random.key(int(random.integers(2**31)))
-    start = init_ensemble(key, members, (2, width, width, 1), layer_norm=False)
+    start = networks.init_ensemble(key, members, (2, width, width, 1), layer_norm=False)
     inputs, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
 
     def fit(known: int) -> Predict:
-        params = fit_ensemble(
-            start, inputs, targets, jnp.arange(len(x)), known, key, steps, batch=64, learning_rate=3e-3
-        )
-        return lambda places: np.asarray(ensemble(params, jnp.asarray(places, jnp.float32)))
+        data = inputs, targets, jnp.arange(len(x)), jnp.asarray(known)
+        params = networks.fit(start, Loss(batch=64), data, jax.random.split(key, steps), lr=3e-3)
+        return lambda places: np.asarray(networks.ensemble(params, jnp.asarray(places, jnp.float32)))
 
     return fit
 
