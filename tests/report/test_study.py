@@ -11,7 +11,7 @@ from utds import report
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
 from utds.report import export, findings, text
-from utds.report.labels import BETA
+from utds.report.load import BETA
 from utds.report.table import ALL
 
 MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from utds import progress
-from utds.adviser.transitions import Array, Floats, normalizer_of, pairs, spaced
+from utds.adviser.transitions import Array, Floats, normalizer_of, pairs
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.linear.regression import inverse_root
 from utds.normalizer import Normalizer

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from utds import domains, progress
 from utds.adviser.bound import Bound, Subset
-from utds.adviser.transitions import Array, Floats, spaced
+from utds.adviser.transitions import Array, Floats
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.domains.simulator import Simulator
 

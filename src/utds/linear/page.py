@@ -8,8 +8,20 @@ import numpy as np
 
 from utds import figures, files
 from utds.errors import ConfigError
-from utds.linear.statements import corollary1, lemma1, lemma2, ood, pseudocounts, theorem1, theorem2
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly
+from utds.linear.statements import (
+    Advance,
+    Fact,
+    Picture,
+    Report,
+    corollary1,
+    lemma1,
+    lemma2,
+    ood,
+    pseudocounts,
+    quietly,
+    theorem1,
+    theorem2,
+)
 
 STATEMENTS = (theorem1, lemma1, theorem2, corollary1, pseudocounts, lemma2, ood)
 

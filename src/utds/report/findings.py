@@ -13,8 +13,7 @@ import numpy as np
 
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
-from utds.report.labels import BETA
-from utds.report.load import OWN, Array
+from utds.report.load import BETA, OWN, Array
 from utds.report.table import Cell, Setting, Study
 
 EVERYTHING = "all domains"

@@ -15,9 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from utds import domains
-from utds.report.commands import command
-from utds.report.labels import Role, labels_of
-from utds.report.load import OWN, Array, Result, Seed
+from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
 
 Measure = Literal["score", "return"]
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
-from utds.linear.bounds import beta, expected_penalty, quantifies, suboptimality
 from utds.linear.data import Transitions, avoiding, behaviour, collect, share
-from utds.linear.learners import Solution, pevi, prepare
+from utds.linear.learners import Solution, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
 from utds.linear.models import Array, Booleans, LinearMDP, low_rank, plan, related, tabular
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ import numpy as np
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

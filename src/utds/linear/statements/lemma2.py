@@ -10,7 +10,7 @@ from utds.linear.data import behaviour, collect, count
 from utds.linear.models import Array, low_rank
 from utds.linear.operator import Operator, operator
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

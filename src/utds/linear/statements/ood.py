@@ -9,7 +9,7 @@ import numpy as np
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array
 from utds.linear.operator import ood_penalties, ood_steps
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,7 +9,7 @@ from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
 from utds.linear.models import Array, plan, tabular
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

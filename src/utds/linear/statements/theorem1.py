@@ -10,7 +10,7 @@ from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count, draw_ood, share
 from utds.linear.models import Array, LinearMDP, family, low_rank
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, legend, panel
-from utds.linear.bounds import beta, explicit_beta, quantifies, underestimates
 from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
-from utds.linear.learners import Ood, Problem, Solution, pevi, prepare
+from utds.linear.learners import Ood, Problem, Solution, beta, explicit_beta, pevi, prepare, quantifies, underestimates
 from utds.linear.models import Array, LinearMDP, low_rank, related
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
