@@ -15,14 +15,13 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from utds import domains
+from utds.algorithms import entries
 from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
 
 Measure = Literal["score", "return"]
 
 RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorithms
 ALL = "all others"  # every other task of the domain shared at once
-SINGLE = {"utds": "pbrl", "cds": "cql", "cds-zero": "cql", "uds": "cql"}  # what remains when nothing is shared
-ORDER = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "td3bc", "bc", "td3")
 KINDS = ("random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
 
@@ -122,7 +121,8 @@ class Study:
     def single(self, setting: Setting, algorithm: str) -> Cell | None:
         """What a run with sharing is held against: its algorithm, or what that reduces to, with nothing shared."""
         name, dot, rest = algorithm.partition(" · ")
-        for label in (algorithm, SINGLE.get(name, name) + dot + rest):
+        known = entries().get(name)  # none where it is of a file that isn't loaded
+        for label in (algorithm, (known.single_task if known else name) + dot + rest):
             if (setting.main, label) in self.cells:
                 return self.cells[setting.main, label]
         return None
@@ -229,7 +229,7 @@ def _rank(order: tuple[str, ...], name: str) -> int:
 
 
 def _label_key(label: str) -> tuple[int, str]:
-    return _rank(ORDER, label.partition(" · ")[0]), label
+    return _rank(tuple(entries()), label.partition(" · ")[0]), label
 
 
 def _setting_key(setting: Setting) -> tuple[Any, ...]:
