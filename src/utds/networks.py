@@ -77,13 +77,13 @@ def init_mlp(
 
 def init_ensemble(
     key: Array,
-    members: int,
+    size: int,
     sizes: tuple[int, ...],
     layer_norm: bool | Sequence[bool],
     kinds: Sequence[type[Layer]] | None = None,
 ) -> MLP:
-    """`members` independently drawn MLPs, stacked on a new first axis."""
-    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
+    """`size` independently drawn MLPs, stacked on a new first axis."""
+    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, size))
 
 
 def mlp(params: MLP, x: Array) -> Array:
@@ -179,10 +179,10 @@ def _each(function: Callable[[MLP], Array], params: MLP) -> Array:
     """
     if jax.default_backend() != "cpu":
         return jax.vmap(function)(params)
-    return jnp.stack([function(member) for member in _members(params)])
+    return jnp.stack([function(member) for member in _unstacked(params)])
 
 
-def _members(params: MLP) -> list[MLP]:
+def _unstacked(params: MLP) -> list[MLP]:
     """The ensemble's MLPs one by one. The gradient of `lax.split` is a concatenation, cheaper than that of slices."""
     leaves, structure = jax.tree.flatten(params)
     size = leaves[0].shape[0]

@@ -81,7 +81,7 @@ def test_quantifier_and_its_safe_half():
 @pytest.fixture(scope="module")
 def problems():
     """200 random multi-task problems at two penalties: one that nearly always quantifies, one that often doesn't."""
-    return [corollary1.measure(np.random.default_rng(11 + k), c=c) for k, c in enumerate((corollary1.C, 0.03))]
+    return [corollary1.run(np.random.default_rng(11 + k), c=c) for k, c in enumerate((corollary1.C, 0.03))]
 
 
 @pytest.mark.parametrize("which", [0, 1])

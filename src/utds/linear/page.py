@@ -74,7 +74,7 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
     reports = []
     for index, statement in enumerate(STATEMENTS):
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.
-        result = statement.measure(np.random.default_rng([seed, index]), size, advance)
+        result = statement.run(np.random.default_rng([seed, index]), size, advance)
         reports.append(statement.report(result))
     documents = {picture.name: figures.svg(picture.figure) for report in reports for picture in report.pictures}
     for name, document in documents.items():

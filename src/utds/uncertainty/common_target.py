@@ -22,7 +22,7 @@ from utds.data.dataset import Dataset
 from utds.networks import MLP, ensemble, init_ensemble
 from utds.normalizer import Normalizer
 
-MEMBERS = 5  # networks of an ensemble
+NETWORKS = 5  # networks of an ensemble
 HIDDEN = (128, 128)  # their hidden layers
 STEPS = 2000  # of Adam
 BATCH = 256  # transitions a step
@@ -54,7 +54,7 @@ def fit(datasets: Sequence[Dataset], choices: Sequence[Sequence[int]], seed: int
     inputs = jnp.asarray(normalizer(joined), jnp.float32)
     targets = jnp.asarray(response(np.random.default_rng(seed), inputs), jnp.float32)
     key = jax.random.key(seed)
-    start = init_ensemble(key, MEMBERS, (inputs.shape[1], *HIDDEN, 1), layer_norm=False)
+    start = init_ensemble(key, NETWORKS, (inputs.shape[1], *HIDDEN, 1), layer_norm=False)
     found = []
     with progress.bar("learning the common target", len(choices), "ensembles") as advance:
         for choice in choices:

@@ -1,4 +1,4 @@
-"""The paper's statements on linear MDPs, each an experiment: `measure(rng, size, advance)`, then `report(result)`."""
+"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `report(result)`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

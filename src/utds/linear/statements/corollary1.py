@@ -106,7 +106,7 @@ def two_arms() -> Gaps:
     return _gaps(mdp, pevi(prepare(mdp, data, ridge=1.0), beta=0.5))
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
     """Let shared data grow on one family, and take one dataset each from many random families."""
     growth = _grow(tabular(states=4, actions=3, horizon=4, rng=rng), scaled(50, size), c, rng)
     rows: dict[str, list[Gaps]] = {"single": [], "relevant": [], "irrelevant": []}

@@ -43,7 +43,7 @@ class Result:
     ensemble: dict[float, Array]  # β₁ -> [pairs of ensembles] the same with Γ = the members' own standard deviation
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Apply the operator of one dataset to random pairs of Q functions."""
     mdp = low_rank(states=10, actions=3, width=6, horizon=1, rng=rng)
     counts = count(mdp, collect(mdp, behaviour(mdp, 0.5, 1.0, rng), 3000, rng))  # every pair is seen

@@ -61,7 +61,7 @@ class Result:
         return int((self.floored > 0).any(axis=(1, 2)).sum())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Sum up β₂, and apply the operator to ensembles of values between 0 and 100, without a floor and with one."""
     totals = {end: np.cumsum(ood_penalties(STEPS, START, DECAY, end)) for end in (0.0, ABLATION_END, END)}
     spread = rng.normal(size=MEMBERS)

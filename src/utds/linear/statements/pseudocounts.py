@@ -43,7 +43,7 @@ class Result:
         return float(np.abs((self.shared - self.gamma[1.0]) * self.best).max())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Γ by the general formula, on one-hot features."""
     mdp = tabular(states=6, actions=4, horizon=4, rng=rng)
     best, datasets = plan(mdp).policy, scaled(20, size)

@@ -45,7 +45,7 @@ class Result:
         return max(float(np.diff(gamma, axis=0).max()) for gamma in self.gamma.values())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Γ after each portion of D_j and then of D_k, with the portion's own OOD rows and without any."""
     tasks = family(low_rank(states=12, actions=4, width=8, horizon=5, rng=rng), (0.5, 0.0), rng)
     main, datasets = tasks[0], scaled(100, size)

@@ -60,7 +60,7 @@ class Result:
         return float(CONSTANTS[enough.argmax()]) if enough.any() else np.inf
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Run pessimistic value iteration anew for every dataset, setting and c: V depends on c, and so does its error."""
     mdp = low_rank(STATES, ACTIONS, WIDTH, HORIZON, rng)
     policies = _behaviours(mdp, rng)
