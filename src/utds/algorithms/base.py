@@ -26,7 +26,6 @@ import optax
 from jax import Array
 
 from utds.errors import ConfigError
-from utds.networks import COMPILER as COMPILER
 from utds.normalizer import Normalizer
 
 if TYPE_CHECKING:
@@ -34,6 +33,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
+
+# For jit, wherever gradient steps are compiled. XLA's default library for products on CPUs is made for large matrices:
+# without it networks of 256 units learn 5 to 20 % faster, and small ones as fast.
+COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
 
 MAY_BE_ZERO = {"ood_actions"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = ("beta_", "bc_weight", "bc_temp", "smoothing", "pretanh_l2", "ood_noise", "shared_ratio", "cql_")

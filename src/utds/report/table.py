@@ -14,8 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from utds import domains
-from utds.algorithms import entries
+from utds import algorithms, domains
 from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
 
 Measure = Literal["score", "return"]
@@ -121,7 +120,7 @@ class Study:
     def single(self, setting: Setting, algorithm: str) -> Cell | None:
         """What a run with sharing is held against: its algorithm, or what that reduces to, with nothing shared."""
         name, dot, rest = algorithm.partition(" · ")
-        known = entries().get(name)  # none where it is of a file that isn't loaded
+        known = algorithms.entries().get(name)  # none where this version doesn't know the algorithm
         for label in (algorithm, (known.single_task if known else name) + dot + rest):
             if (setting.main, label) in self.cells:
                 return self.cells[setting.main, label]
@@ -229,7 +228,7 @@ def _rank(order: tuple[str, ...], name: str) -> int:
 
 
 def _label_key(label: str) -> tuple[int, str]:
-    return _rank(tuple(entries()), label.partition(" · ")[0]), label
+    return _rank(tuple(algorithms.entries()), label.partition(" · ")[0]), label
 
 
 def _setting_key(setting: Setting) -> tuple[Any, ...]:
