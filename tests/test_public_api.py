@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import griffe
 import pytest
 
 import utds
@@ -44,3 +45,14 @@ def test_import_loads_neither_jax_nor_numpy():
     code = "import sys, utds; print(sorted({'jax', 'numpy', 'mujoco'} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_the_reference_finds_every_name_without_running_the_package():
+    """As the site is built: from the source alone, with the descriptions of fields."""
+    root = Path(__file__).parents[1]
+    extensions = griffe.load_extensions(root / "docs" / "hooks" / "described_fields.py")
+    options = {"search_paths": [str(root / "src")], "allow_inspection": False, "extensions": extensions}
+    package = griffe.load("utds", resolve_aliases=True, resolve_implicit=True, **options)
+    for name in set(utds.__all__) - {"__version__"}:
+        assert package[name].docstring, name
+    assert "    num_critics: " in package["UTDS"].docstring.value
