@@ -74,13 +74,13 @@ def init_mlp(
 
 def init_ensemble(
     key: Array,
-    size: int,
+    members: int,
     sizes: tuple[int, ...],
     layer_norm: bool | Sequence[bool],
     kinds: Sequence[type[Layer]] | None = None,
 ) -> MLP:
-    """`size` independently drawn MLPs, stacked on a new first axis."""
-    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, size))
+    """`members` independently drawn MLPs, stacked on a new first axis."""
+    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
 
 
 def mlp(params: MLP, x: Array) -> Array:
@@ -181,10 +181,10 @@ def _each(function: Callable[[MLP], Array], params: MLP) -> Array:
     """
     if jax.default_backend() != "cpu":
         return jax.vmap(function)(params)
-    return jnp.stack([function(member) for member in _unstacked(params)])
+    return jnp.stack([function(member) for member in _members(params)])
 
 
-def _unstacked(params: MLP) -> list[MLP]:
+def _members(params: MLP) -> list[MLP]:
     """The ensemble's MLPs one by one. The gradient of `lax.split` is a concatenation, cheaper than that of slices."""
     leaves, structure = jax.tree.flatten(params)
     size = leaves[0].shape[0]

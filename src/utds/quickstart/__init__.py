@@ -98,7 +98,7 @@ def data(story: Story, seed: int) -> tuple[Dataset, list[Dataset]]:
 
 
 def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: int) -> dict[str, Run]:
-    """One run a method; one that is there already is taken as it is."""
+    """One run per method; one that is there already is taken as it is."""
     lake = Lake([main, *others])
     runs = {}
     for name in METHODS:
