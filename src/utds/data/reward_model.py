@@ -103,17 +103,17 @@ class LearnedReward:
             raise DataError(f"{main.name} has one episode; a learned reward needs at least two, one of them held out")
         inputs, targets = _pairs(main)
         test = _held_out(main, self.held_out, self.seed)
-        scale = _Scale.of(inputs[~test], targets[~test])
+        scales = Normalizer.fit(inputs[~test]), Normalizer.fit(targets[~test])
         key, init_key = jax.random.split(jax.random.key(self.seed))
         params = init_ensemble(init_key, self.members, (inputs.shape[1], *self.hidden, 1), False)
-        data = jax.tree.map(jnp.asarray, (scale.inputs(inputs[~test]), scale.targets(targets[~test])))
+        data = jax.tree.map(jnp.asarray, (scales[0](inputs[~test]), scales[1](targets[~test])))
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
             loss, keys = _Loss(self.members, self.batch), jax.random.split(key, self.steps)
             params = fit(params, loss, data, keys, self.learning_rate, advance)
-        model = RewardModel(params, scale, float("nan"), float("nan"))
+        model = RewardModel(params, *scales, float("nan"), float("nan"))
         mean, _ = model.predict_rows(inputs[test])
         error = float(np.sqrt(np.mean((mean - targets[test]) ** 2)))
-        return RewardModel(params, scale, _correlation(mean, targets[test]), error)
+        return RewardModel(params, *scales, _correlation(mean, targets[test]), error)
 
 
 class Prediction(NamedTuple):
@@ -126,27 +126,12 @@ class Prediction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Scale:
-    """Inputs and targets brought to mean 0 and deviation 1."""
-
-    inputs: Normalizer
-    target_centre: float
-    target_width: float
-
-    @classmethod
-    def of(cls, inputs: np.ndarray, targets: np.ndarray) -> "_Scale":
-        return cls(Normalizer.fit(inputs), float(targets.mean()), float(targets.std()) or 1.0)
-
-    def targets(self, rewards: np.ndarray) -> np.ndarray:
-        return (rewards - self.target_centre) / self.target_width
-
-
-@dataclass(frozen=True)
 class RewardModel:
     """A fitted ensemble, and how well it fits episodes of the main task that it never saw."""
 
     params: MLP
-    scale: _Scale
+    inputs: Normalizer  # of rows (s, a, s')
+    targets: Normalizer  # of rewards
     correlation: float  # with the true rewards of the held-out episodes
     error: float  # root mean square, in units of reward, on the same episodes
 
@@ -159,9 +144,8 @@ class RewardModel:
 
     def predict_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same for rows (s, a, s') [b, O + A + O]."""
-        mean, std = _mean_and_std(self.params, jnp.asarray(self.scale.inputs(rows), jnp.float32))
-        width = self.scale.target_width
-        return np.asarray(mean) * width + self.scale.target_centre, np.asarray(std) * width
+        mean, std = _mean_and_std(self.params, jnp.asarray(self.inputs(rows), jnp.float32))
+        return np.asarray(mean) * self.targets.std + self.targets.mean, np.asarray(std) * self.targets.std
 
 
 @dataclass(frozen=True)
