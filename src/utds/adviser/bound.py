@@ -29,7 +29,7 @@ RIDGE = 1.0  # λ
 _QUERIES = 4000  # state-actions of good behaviour at which Γ is measured
 _OWN = 2000  # state-actions of a dataset at which coverage is measured
 _ALL_SUBSETS = 4  # candidates up to which every combination is measured; beyond, they are added greedily
-_ROWS = 1 << 13  # transitions a pass: features of a pass stay in the cache's neighbourhood
+_ROWS = 1 << 13  # transitions per pass: features of a pass stay in the cache's neighbourhood
 _PAIRS = 1000  # state-actions of each dataset whose distances give the length scale
 
 

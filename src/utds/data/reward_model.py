@@ -31,7 +31,7 @@ class LearnedReward:
     members: int = 5  # of the ensemble
     hidden: tuple[int, ...] = (256, 256)  # units of the hidden layers
     steps: int = 3_000  # gradient steps
-    batch: int = 256  # transitions a step and member
+    batch: int = 256  # transitions per step and member
     learning_rate: float = 3e-3  # of Adam at the start; falls to 0 along a cosine
     held_out: float = 0.1  # share of the main data's episodes kept aside to measure the fit
     seed: int = 0

@@ -236,7 +236,7 @@ def error(mdp: LinearMDP, solution: Solution) -> Array:
 
 
 def quantifies(mdp: LinearMDP, solution: Solution) -> Booleans:
-    """Whether |T̂V − 𝒯V| ≤ Γ at every step and pair (Definition 1): one truth a dataset, [B]."""
+    """Whether |T̂V − 𝒯V| ≤ Γ at every step and pair (Definition 1): one truth per dataset, [B]."""
     return np.all(error(mdp, solution) <= solution.gamma, axis=(1, 2, 3))
 
 

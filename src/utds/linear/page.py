@@ -66,7 +66,7 @@ measured (seed {seed}, size {size:g}).</p>
 
 
 def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietly) -> tuple[Report, ...]:
-    """Write `out`/index.html and one SVG a figure; `advance` gets shares that sum to the number of statements."""
+    """Write `out`/index.html and one SVG per figure; `advance` gets shares that sum to the number of statements."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; --out names the folder to write the page and its figures to")
     if seed < 0:

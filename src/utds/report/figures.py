@@ -228,7 +228,7 @@ def curves(study: Study, setting: Setting) -> Markup:
 
 
 def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[str]) -> Markup | None:
-    """Γ of training batches, a line a source: on the task's own data, dotted on the shared data where logged apart."""
+    """Γ of training batches, a line per source: own data, dotted shared data where logged apart."""
     lines: list[tuple[str, str, str, Series]] = []
     for source in sources:
         setting = main._replace(source=source)
@@ -294,7 +294,7 @@ def profile(study: Study, found: Aggregates, which: str) -> Markup:
 
 
 def ablation(study: Study, found: Ablation) -> Markup:
-    """The final score against a field's values, a line a setting, a dot a seed."""
+    """The final score against a field's values, a line per setting, a dot per seed."""
     cells = [cell for line in found.lines.values() for cell in line if cell]
     y = _range(study, [cell.final for cell in cells])
     plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=232)

@@ -25,7 +25,7 @@ from utds.normalizer import Normalizer
 NETWORKS = 5  # networks of an ensemble
 HIDDEN = (128, 128)  # their hidden layers
 STEPS = 2000  # of Adam
-BATCH = 256  # transitions a step
+BATCH = 256  # transitions per step
 LEARNING_RATE = 1e-3  # at the start; falls to 0 along a cosine
 ROWS = 200_000  # transitions of all datasets together that are read at most, evenly spaced
 BLOCK = 1 << 14  # state-actions judged at once

@@ -25,7 +25,7 @@ from utds.training.run import Run, gamma
 from utds.uncertainty import common_target
 from utds.uncertainty.common_target import Ensemble
 
-SAMPLE = 4000  # transitions a source
+SAMPLE = 4000  # transitions per source
 
 MEASURES = {  # name -> what a table, a figure and a sentence call it
     "common": "Γ at a common target",
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """One run, a row a source: own data first, then what was shared. Means over the run's seeds."""
+    """One run, a row per source: own data first, then what was shared. Means over the run's seeds."""
 
     label: str
     run: Run

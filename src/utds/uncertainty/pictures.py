@@ -61,7 +61,7 @@ def draw(comparison: Comparison, out: Path) -> Iterator[Path]:
 
 
 def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Mean uncertainty of the data in each cell of the plane: a row a measure with one colour scale, a column a run."""
+    """Mean uncertainty of the data in each cell: a row per measure, with one colour scale, and a column per run."""
     projection = project(comparison.points)
     projected = [projection(points) for points in comparison.points]
     joined, count = np.concatenate(projected), len(comparison.judgements)
@@ -89,7 +89,7 @@ def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
 
 
 def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """How uncertainty is distributed on own data, shared data and the policy's actions; one set of bins a measure."""
+    """How uncertainty is distributed on own data, shared data and the policy's actions; one set of bins per measure."""
     count, looks = len(comparison.judgements), {"own data": LOOKS[0], "shared data": LOOKS[1], "policy actions": POLICY}
     with figures.panels(count, 3.5 * count, 6.0, rows=len(MEASURES), sharex="row", sharey="row") as (figure, axes):
         for row, (measure, name) in enumerate(MEASURES.items()):
@@ -111,7 +111,7 @@ def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
 
 
 def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Γ of training batches by source over the run's final σ_Q, one panel a run, over gradient steps."""
+    """Γ of training batches by source over the run's final σ_Q, one panel per run, over gradient steps."""
     found = zip(comparison.judgements, _curves(comparison), strict=True)
     runs = [(judgement, curves) for judgement, curves in found if curves]
     with figures.panels(len(runs), 3.5 * len(runs), 2.8, sharex=True, sharey=True) as (figure, axes):

@@ -39,7 +39,7 @@ FLOOR = 0.001  # smaller gaps, most of them exactly zero, are drawn here on the 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """One number a dataset, [B], for D_i alone or shared."""
+    """One number per dataset, [B], for D_i alone or shared."""
 
     true: Array  # V* − V^π̂
     bound: Array  # Σ E_π*[Γ], as printed

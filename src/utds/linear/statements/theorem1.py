@@ -29,14 +29,14 @@ NEEDS = (
 )
 CODE = ("regression.covariance", "regression.gamma_lcb", "data.share")
 
-OWN = 20  # rows a step of D_i
-GROWTH = (0, 5, 10, 20, 50, 100, 200)  # rows a step taken from D_j, then from D_k
+OWN = 20  # rows per step of D_i
+GROWTH = (0, 5, 10, 20, 50, 100, 200)  # rows per step taken from D_j, then from D_k
 RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    rows: Array  # [stages] shared rows a step
+    rows: Array  # [stages] shared rows per step
     gamma: dict[bool, Array]  # with OOD data or without -> Γ [stages, B, T, S·A]
 
     @property
