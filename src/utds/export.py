@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from utds import files
 from utds.algorithms.base import Policy
-from utds.algorithms.utds import uncertainty
 from utds.errors import ConfigError, MissingExtra, TrainingError
-from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer, q_values
-from utds.training.run import Run, act
+from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
+from utds.training.run import Run, act, gamma
 from utds.version import __version__
 
 OPSET = 17  # the first with LayerNormalization
@@ -156,7 +154,7 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
     pairs = [("actions", actions)]
     if ensemble:
         unit = act(run.algorithm, policy, observations)
-        pairs.append(("uncertainty", _gamma(policy, observations, unit)))
+        pairs.append(("uncertainty", gamma(policy, observations, unit)[0]))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})
         if not np.allclose(found, expected, atol=TOLERANCE * max(1.0, float(np.abs(expected).max())), rtol=TOLERANCE):
@@ -164,8 +162,3 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
             raise TrainingError(
                 f"the exported {name} differ from the policy's by up to {worst:.2g}; nothing was written"
             )
-
-
-def _gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    q = q_values(policy.critic, policy.normalizer(jnp.asarray(observations)), jnp.asarray(actions))
-    return np.asarray(uncertainty(q))

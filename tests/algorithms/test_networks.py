@@ -131,3 +131,32 @@ def test_an_ensemble_disagrees_about_what_it_has_not_seen_by_its_priors():
 
     (near, far), (near_without, far_without) = gammas(2.0), gammas(0.0)
     assert far / near > 2 and far > 2 * far_without, (near, far, near_without, far_without)
+
+
+def squared_error(weights, data, key):
+    inputs, targets = data
+    rows = jax.random.randint(key, (32,), 0, len(targets))
+    return jnp.mean((inputs[rows] @ weights - targets[rows]) ** 2)
+
+
+def test_a_fit_finds_what_the_data_was_made_from_and_tells_of_every_burst():
+    random, heard = np.random.default_rng(0), []
+    inputs, truth = random.normal(size=(500, 3)).astype(np.float32), np.array([1.0, -2.0, 0.5], np.float32)
+    data, start = (jnp.asarray(inputs), jnp.asarray(inputs @ truth)), jnp.zeros(3)
+    keys = jax.random.split(jax.random.key(0), 2 * nn.BURST + 100)
+    found = nn.fit(start, squared_error, data, keys, 0.05, lambda steps, note: heard.append((steps, note)))
+    np.testing.assert_allclose(found, truth, atol=1e-4)
+    assert [steps for steps, _ in heard] == [nn.BURST, nn.BURST, 100]
+    losses = [float(note.removeprefix("loss ")) for _, note in heard]
+    assert losses[0] > 0.1 > 1e-6 > losses[-1]
+    np.testing.assert_array_equal(nn.fit(start, squared_error, data, keys, 0.05), found)  # heard or not, the same
+    np.testing.assert_array_equal(start, 0)  # and it can start anew from the same place
+
+
+def test_a_fit_is_adam_along_a_cosine():
+    data, keys = (jnp.ones((1, 1)), jnp.ones(1)), jax.random.split(jax.random.key(0), 4)
+    # With a gradient of one sign Adam's first step is its rate, and the rate of step t is lr·(1 + cos(πt/4))/2.
+    first = nn.fit(jnp.zeros(1), squared_error, data, keys[:1], 1e-3)
+    np.testing.assert_allclose(first, 1e-3, rtol=1e-4)
+    found = nn.fit(jnp.zeros(1), squared_error, data, keys, 1e-3)
+    np.testing.assert_allclose(found, 1e-3 * np.sum((1 + np.cos(np.pi * np.arange(4) / 4)) / 2), rtol=1e-3)

@@ -93,7 +93,7 @@ class UTDS(TD3):
             return critic
         scale = self.prior_scale * (spec.reward_max - spec.reward_min) / (1 - self.discount)
         sizes = (self.num_critics, spec.observation_size, spec.action_size)
-        return (*critic, init_priors(jax.random.fold_in(key, 1), *sizes, scale))  # type: ignore[return-value]
+        return (*critic, init_priors(jax.random.fold_in(key, 1), *sizes, scale))  # type: ignore[arg-type]
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions, or over its episodes and then their steps."""

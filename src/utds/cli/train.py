@@ -59,7 +59,7 @@ def train(
         trust_dynamics: share data even if it seems to be recorded with different dynamics than the main data
     """
     from utds import algorithms, training
-    from utds.adviser.weights import DynamicsWeights
+    from utds.adviser.dynamics import DynamicsWeights
     from utds.data import lake, store
     from utds.data.weights import named
     from utds.training import tensorboard as board

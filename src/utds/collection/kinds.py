@@ -18,7 +18,7 @@ from utds.collection.ladder import Ladder
 from utds.collection.online import Collection
 from utds.collection.options import Collect
 from utds.data import ids, store
-from utds.data.columns import Episode
+from utds.data.columns import Episode, spaced
 from utds.data.dataset import Dataset
 from utds.domains.base import Domain
 from utds.errors import ConfigError, DataError
@@ -88,10 +88,10 @@ def _origin(kind: str, made: str) -> str:
 
 
 def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episodes]:
-    """The episodes of the first `steps` steps; if they are more than asked for, every so-manieth of them."""
+    """The episodes of the first `steps` steps; if they are more than asked for, evenly spaced ones."""
     copies = collection.config.copies
     recorded = steps // collection.domain.steps
-    wanted = np.unique(np.linspace(0, recorded - 1, min(episodes, recorded)).round().astype(int))
+    wanted = spaced(recorded, episodes)
     for index in np.unique(wanted // copies):
         block = collection.load_round(int(index))
         rows = wanted[wanted // copies == index] % copies

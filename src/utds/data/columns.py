@@ -99,6 +99,11 @@ class Episode(NamedTuple):
 # Checks that name the first bad row: what is wrong, in which column, episode and step, and what to do
 
 
+def spaced(size: int, count: int) -> np.ndarray:
+    """`count` positions evenly spread over 0 … size−1; all of them where there are fewer."""
+    return np.unique(np.linspace(0, size - 1, min(count, size)).round().astype(np.int64))
+
+
 def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarray:
     """`values` as a C-contiguous array of `dtype`, copied only where it must be.
 

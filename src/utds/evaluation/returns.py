@@ -137,7 +137,7 @@ def over_seeds(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, size: int = 480) -> float:
     """Write one episode as an MP4 and return its return."""
-    from utds.domains.render import Camera
+    from utds.domains.gym import Camera
 
     domain, found = domains.task(task)
     episode = rollout.record(domain, act, episodes=1, seed=seed)

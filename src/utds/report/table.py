@@ -15,15 +15,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from utds import algorithms, domains
-from utds.report.commands import command
-from utds.report.labels import Role, labels_of
-from utds.report.load import OWN, Array, Result, Seed
+from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
 
 Measure = Literal["score", "return"]
 
 RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorithms
 ALL = "all others"  # every other task of the domain shared at once
-ORDER = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "td3bc", "bc", "td3")
 KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
 
@@ -231,7 +228,7 @@ def _rank(order: tuple[str, ...], name: str) -> int:
 
 
 def _label_key(label: str) -> tuple[int, str]:
-    return _rank(ORDER, label.partition(" · ")[0]), label
+    return _rank(tuple(algorithms.entries()), label.partition(" · ")[0]), label
 
 
 def _setting_key(setting: Setting) -> tuple[Any, ...]:
