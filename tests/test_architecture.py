@@ -18,7 +18,7 @@ SOURCE = ROOT / "src"
 
 ROOMS = (  # those of one row don't know each other
     ("version", "errors"),
-    ("files", "progress"),
+    ("files", "progress", "terminal"),
     ("figures",),
     ("linear",),
     ("domains",),

@@ -92,4 +92,9 @@ def test_wrong_input_is_one_line(stored, tmp_path, capsys):
     capsys.readouterr()
     assert "already holds a run" in say("train", own, f"--out={tmp_path / 'run'}")
     assert "not 32" in say("train", own, "--share", other, *SMALL, "width=32", f"--out={tmp_path / 'run'}", "--resume")
+    assert "did you mean: `pendulum`" in say("evaluate", tmp_path / "run", "--env=Pendulm-v1").lower()
+    assert "has 3 observations and 1 actions" in say("evaluate", tmp_path / "run", "--env=Pendulum-v1")
+    assert repr(Run(tmp_path / "run")).startswith(
+        f"<Run {tmp_path / 'run'}: utds on tinymass-reach-top-left, 20 steps, 1 seed, ret"
+    )
     assert "no policy of seed 9" in say("export", tmp_path / "run", tmp_path / "p.onnx", "--seed=9")

@@ -19,12 +19,12 @@ from utds.collection.options import Collect
 from utds.data import ids, store
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
+from utds.data.ids import KINDS
 from utds.domains.base import Domain
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act, Episodes
 
-KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert")
 NOISE = 0.1  # standard deviation on the actions of medium and expert rollouts: without any, data has no breadth
 
 

@@ -98,7 +98,7 @@ class Info:
     data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "weights"],
     meta_fields=["info"],
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pool:
     """Main and shared data of one task, ready to be sampled."""
 
@@ -110,6 +110,10 @@ class Pool:
     reward_max: Array  # []
     info: Info
     weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
+
+    def __repr__(self) -> str:
+        sources = (f"{id} ({size} transitions)" for id, size in zip(self.info.ids, self.info.sizes, strict=True))
+        return f"<Pool for {self.info.task}: {', '.join(sources)}>"
 
     @property
     def observation_size(self) -> int:

@@ -101,7 +101,7 @@ def evaluate_env(
     A policy in [-1, 1] is scaled to the box; one that is `raw` speaks the environment's unit already.
     """
     _check(episodes)
-    env = gymnasium.make(env) if isinstance(env, str) else env
+    env = make_env(env) if isinstance(env, str) else env
     rescale = _to_box(env.action_space, raw)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     totals = []
@@ -116,6 +116,15 @@ def evaluate_env(
             totals.append(total)
             advance()
     return Evaluation(name, tuple(totals))
+
+
+def make_env(id: str) -> gymnasium.Env:
+    """The Gymnasium environment of that id; one that doesn't exist or doesn't load is an error of one line."""
+    try:
+        return gymnasium.make(id)
+    except (gymnasium.error.Error, ImportError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ConfigError(f"Gymnasium can't make the environment {id!r}: {reason}") from None
 
 
 def evaluator(

@@ -76,6 +76,14 @@ class Run:
         _write_provenance(folder / "provenance.json", config)
         return cls(folder)
 
+    def __repr__(self) -> str:
+        config, result = self.config, self.result
+        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
+        found = result.get("evaluation", {}).get("return", {}).get("mean")
+        state = "unfinished" if not self.finished else "finished" if found is None else f"return {found:.1f}"
+        what = f"{config['algorithm']['name']} on {config['task']}, {config['steps']} steps, {seeds}, {state}"
+        return f"<Run {self.path}: {what}>"
+
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(self.config["seeds"])
@@ -168,6 +176,9 @@ class Run:
         from utds import evaluation
 
         seed = evaluation.SEED if seed is None else seed
+        env = evaluation.make_env(env) if isinstance(env, str) else env
+        if env is not None:
+            self._check_fits(env)
         found = []
         for trained in self.seeds:
             if env is None:
@@ -177,6 +188,17 @@ class Run:
                 raw = bool(self.config["action_low"])
                 found.append(evaluation.evaluate_env(self._actor(trained), env, episodes, seed, raw=raw))
         return evaluation.over_seeds(found)
+
+    def _check_fits(self, env: Any) -> None:
+        """Observations and actions of an environment must be as wide as the policy's."""
+        widths = [math.prod(space.shape or ()) for space in (env.observation_space, env.action_space)]
+        mine = [self.config["observation_size"], self.config["action_size"]]
+        if widths != mine:
+            name = env.spec.id if env.spec else type(env.unwrapped).__name__
+            raise ConfigError(
+                f"{name} has {widths[0]} observations and {widths[1]} actions, but the policy of {self.path} takes "
+                f"{mine[0]} and gives {mine[1]}; choose an environment of the same robot"
+            )
 
     def _actor(self, seed: int) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
         """A seed's policy as `act` has it, its file read once."""
