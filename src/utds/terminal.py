@@ -24,7 +24,7 @@ def number(value: float | None, digits: int = 3) -> str:
     """A number of any size without an exponent where it can be: 0.0123, 12.3, 1234; a dash for none."""
     if value is None or not math.isfinite(value):
         return "–"
-    if abs(value) < 1e-4:
+    if abs(value) < 1e-6:
         return "0"
     return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 

@@ -11,7 +11,20 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import advise, benchmark, collect, config, data, domains, quickstart, report, theory, train, uncertainty
+from utds.cli import (
+    advise,
+    benchmark,
+    collect,
+    config,
+    data,
+    domains,
+    quickstart,
+    report,
+    runs,
+    theory,
+    train,
+    uncertainty,
+)
 from utds.errors import Error
 from utds.version import __version__
 
@@ -20,7 +33,7 @@ DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 
 def _app(args: Sequence[str] = ()) -> SubcommandApp:
     """The tree of commands; options of `train` may come from a file that the arguments name."""
-    app, stored, matrices = SubcommandApp(), SubcommandApp(), SubcommandApp()
+    app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
     app.command(domains.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
     stored.command(name="list")(data.list_)
@@ -35,6 +48,10 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     app.command(config.with_file(train.train, args if args[:1] == ["train"] else ()))
     app.command(train.evaluate)
     app.command(train.export)
+    app.command(trained, name="runs", help="Run directories: list, compare, remove.")
+    trained.command(name="list")(runs.list_)
+    trained.command(runs.compare)
+    trained.command(runs.remove)
     app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
     matrices.command(benchmark.plan)
     matrices.command(benchmark.run)
