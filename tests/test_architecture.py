@@ -32,7 +32,7 @@ ROOMS = (  # those of one row don't know each other
     ("collection",),
     ("uncertainty",),
     ("benchmark",),
-    ("report", "quickstart"),
+    ("report", "quickstart", "doctor"),
     ("cli",),
     ("__main__",),
 )

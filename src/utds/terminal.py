@@ -30,8 +30,8 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def show(*parts: Any) -> None:
-    """Print tables and lines; numbers in lines are not coloured."""
-    console = Console()
+    """Print tables and lines as they are: square brackets are no markup, and numbers in lines are not coloured."""
+    console = Console(markup=False, emoji=False)
     for part in parts:
         console.print(part, highlight=False)
 

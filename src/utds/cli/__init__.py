@@ -17,6 +17,7 @@ from utds.cli import (
     collect,
     config,
     data,
+    doctor,
     domains,
     quickstart,
     report,
@@ -60,6 +61,7 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     app.command(uncertainty.uncertainty)
     app.command(theory.theory)
     app.command(quickstart.quickstart)
+    app.command(doctor.doctor)
     return app
 
 
