@@ -22,6 +22,7 @@ def checks():
 
 def test_what_is_there(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setitem(doctor.EXTRAS, "wandb", (("nosuchmodule",), "logging"))
     main(["doctor"])
     out = capsys.readouterr().out
     assert "mujoco 3.17" in out and "0 datasets" in out.replace("\n", "") and "pip install 'utds[wandb]'" in out
