@@ -74,6 +74,11 @@ class Evaluation:
         row = {"return": self.mean, "standard_error": self.standard_error}
         return row if self.score is None else row | {"score": self.score}
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        names = ("task", "mean", "standard_error", "interval", "score", "seeds", "returns")
+        return {name: getattr(self, name) for name in names}
+
     def __str__(self) -> str:
         low, high = self.interval
         interval = "" if math.isnan(low) else f" [{low:z.1f}, {high:z.1f}]"
@@ -122,7 +127,7 @@ def make_env(id: str) -> gymnasium.Env:
     """The Gymnasium environment of that id; one that doesn't exist or doesn't load is an error of one line."""
     try:
         return gymnasium.make(id)
-    except (gymnasium.error.Error, ImportError) as error:
+    except (gymnasium.error.Error, ImportError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
         raise ConfigError(f"Gymnasium can't make the environment {id!r}: {reason}") from None
 
