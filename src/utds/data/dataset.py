@@ -281,6 +281,22 @@ class Dataset:
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {self.size} transitions in {self.episodes} episodes ({', '.join(self.columns)})>"
 
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        meta, returns = self.metadata, self.returns
+        about = {
+            "task": meta.task,
+            "kind": meta.kind,
+            "rewards": None if meta.labelling == KNOWN else meta.labelling,
+            "transitions": f"{self.size:,} in {self.episodes:,} episodes",
+            "observations, actions": f"{self.observation_size}, {self.action_size}",
+            "returns": f"{returns.mean():.4g} ± {returns.std():.3g}, from {returns.min():.4g} to {returns.max():.4g}",
+            "in order": html.sparkline(returns, "returns in order"),
+            "how often": html.histogram(returns, "histogram of returns"),
+        }
+        return html.block(f"Dataset {self.name}", html.facts(about))
+
     # Deriving and keeping
 
     def episode(self, index: int) -> Episode:

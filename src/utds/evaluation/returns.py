@@ -79,6 +79,20 @@ class Evaluation:
         names = ("task", "mean", "standard_error", "interval", "score", "seeds", "returns")
         return {name: getattr(self, name) for name in names}
 
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        low, high = self.interval
+        episodes = len(self.returns) // self.seeds
+        about = {
+            "return": f"{self.mean:z.4g}",
+            "95 % interval": None if math.isnan(low) else f"{low:z.4g} to {high:z.4g}",
+            "normalised score": None if self.score is None else f"{self.score:.1f}",
+            "over": f"{self.seeds} seeds, {episodes} episodes each" if self.seeds > 1 else f"{episodes} episodes",
+            "episodes": html.sparkline(self.returns, "returns in order"),
+        }
+        return html.block(f"Evaluation on {self.task}", html.facts(about))
+
     def __str__(self) -> str:
         low, high = self.interval
         interval = "" if math.isnan(low) else f" [{low:z.1f}, {high:z.1f}]"

@@ -84,6 +84,32 @@ class Run:
         what = f"{config['algorithm']['name']} on {config['task']}, {config['steps']} steps, {seeds}, {state}"
         return f"<Run {self.path}: {what}>"
 
+    def _repr_html_(self) -> str:
+        from utds import html, terminal
+
+        config, rows = self.config, self.evaluations
+        own, *shared = [source["id"] for source in config["sources"]]
+        about = {
+            "task": config["task"],
+            "algorithm": config["algorithm"]["name"],
+            "data": own,
+            "shared": ", ".join(shared) or None,
+            "steps": f"{config['steps']:,}" + ("" if self.finished else ", unfinished"),
+        }
+        end = max((row["step"] for row in rows), default=None)
+        last = [row for row in rows if row["step"] == end]
+        names = [name for name in ("return", "standard_error", "score") if any(name in row for row in last)]
+        cells = [(row["seed"], *(terminal.number(row.get(name), 4) for name in names)) for row in last]
+        lines = {}
+        for seed in self.seeds:
+            mine = [row for row in rows if row["seed"] == seed and "return" in row]
+            lines[f"seed {seed}"] = [row["step"] for row in mine], [row["return"] for row in mine]
+        parts = [html.facts(about)]
+        if cells:
+            head = ("seed", *(name.replace("_", " ") for name in names))
+            parts += [html.table(head, cells), html.curves(lines, "gradient steps", "return")]
+        return html.block(f"Run {self.path}", *parts)
+
     @property
     def seeds(self) -> tuple[int, ...]:
         return tuple(self.config["seeds"])
