@@ -81,7 +81,7 @@ def _origin(config: Collect, episodes: int) -> str:
 
 
 def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episodes]:
-    """The episodes of the first `steps` steps; if they are more than asked for, every so-manieth of them."""
+    """The episodes of the first `steps` steps; if they are more than asked for, evenly spaced ones."""
     copies = collection.config.copies
     recorded = steps // collection.domain.steps
     wanted = np.unique(np.linspace(0, recorded - 1, min(episodes, recorded)).round().astype(int))

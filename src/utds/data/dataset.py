@@ -60,7 +60,7 @@ class Dataset:
 
         Episodes are told by `lengths`, else by `episode_index`, else by `terminations` and `truncations`; without any
         of these all is one episode. An episode whose end isn't marked is taken as cut there (truncated): its value
-        goes on beyond the data.
+        continues beyond the data.
 
         Args:
             observations: [N + E, O], T + 1 rows per episode; or [N, O] together with `next_observations`.

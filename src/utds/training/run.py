@@ -4,7 +4,7 @@ config.json              algorithm with every field, steps, seeds, the pool's so
 provenance.json          versions and dataset digests; the same on every host
 metrics.csv              a row for every seed and `log_every` steps
 evaluations.csv          a row for every seed and evaluation
-checkpoint.safetensors   to go on from
+checkpoint.safetensors   to resume from
 policy-0.safetensors …   the last policy of each seed: normalisation, actor, critics
 policies/                those of the evaluations, <seed>-<step>.safetensors, without critics
 result.json              once finished
