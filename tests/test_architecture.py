@@ -18,7 +18,7 @@ SOURCE = ROOT / "src"
 
 ROOMS = (  # those of one row don't know each other
     ("version", "errors"),
-    ("files", "progress"),
+    ("files", "progress", "terminal", "html"),
     ("figures",),
     ("linear",),
     ("domains",),
@@ -32,7 +32,7 @@ ROOMS = (  # those of one row don't know each other
     ("collection",),
     ("uncertainty",),
     ("benchmark",),
-    ("report", "quickstart"),
+    ("report", "quickstart", "doctor"),
     ("cli",),
     ("__main__",),
 )

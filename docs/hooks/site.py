@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "src"), str(Path(__file__).parent)]
 
 import cli_reference  # noqa: E402
 import metrics_reference  # noqa: E402
+import notebook_pages  # noqa: E402
 
 log = logging.getLogger("mkdocs.hooks.site")
 
@@ -30,9 +31,11 @@ _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages of the root and one for each source file that any page links to."""
+    """Add the pages of the root, of notebooks, and one for each source file that any page links to."""
     for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook_pages.markdown(path)))
     linked = {
         target
         for file in files.documentation_pages()
@@ -82,6 +85,8 @@ def site_uri(path: str) -> str | None:
         return path.removeprefix("docs/")
     if not (ROOT / path).is_file():
         return None
+    if path.endswith(".ipynb"):
+        return path.removeprefix("docs/").removesuffix(".ipynb") + ".md"
     inside = path.startswith("docs/") and not path.endswith((".py", ".toml"))
     return path.removeprefix("docs/") if inside else f"source/{path}.md"
 

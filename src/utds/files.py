@@ -63,6 +63,16 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
             _sync_folder(path.parent)
 
 
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a folder: it is there whole or gone. What a kill leaves of it is hidden; the next writer removes it."""
+    path = Path(path)
+    with explained(f"remove {path}"):
+        _clean_up_once(path.parent)
+        with _room(path) as room:
+            os.rename(path, room / _OBSOLETE)
+            _sync_folder(path.parent)
+
+
 @contextlib.contextmanager
 def lock(path: str | os.PathLike[str], what: str, wait: bool = False) -> Iterator[None]:
     """Be the only process that holds the lock file at `path` while the block runs.

@@ -1,7 +1,11 @@
-"""One progress bar for everything that takes longer than two seconds: what, how far, rate, time left, a last word."""
+"""One progress bar for everything that takes longer than two seconds: what, how far, rate, time left, a last word.
+
+It is shown in a terminal and in a notebook. Elsewhere, as in files and logs of a cluster, `line` writes lines instead.
+"""
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -14,6 +18,9 @@ class Advance(Protocol):
     """Move the bar by `steps`; `note` replaces the last word at its end."""
 
     def __call__(self, steps: float = 1, note: str | None = None) -> None: ...
+
+
+INTERVAL = 0.2  # seconds between two pictures of a bar in a notebook
 
 
 class _Rate(ProgressColumn):
@@ -32,7 +39,11 @@ def _short(value: float) -> str:
 
 @contextlib.contextmanager
 def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
-    """Show a bar on stderr while the block runs; silent where stderr is no terminal."""
+    """Show a bar while the block runs, on stderr or in the notebook; silent where stderr is no terminal."""
+    if _in_notebook():
+        with _notebook_bar(what, total, unit) as advance:
+            yield advance
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -53,9 +64,42 @@ def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
         yield advance
 
 
+@contextlib.contextmanager
+def _notebook_bar(what: str, total: float, unit: str) -> Iterator[Advance]:
+    """The same below a notebook's cell. It is drawn a few times per second at most, and is gone at the end."""
+    from IPython.display import HTML, display
+    from markupsafe import Markup
+
+    shape = Markup('<span>{} <progress value="{}" max="{}"></progress> {:.0%} {}</span>')
+    done, last, begun, drawn = 0.0, "", time.monotonic(), -INTERVAL
+    handle = display(HTML(""), display_id=True)
+
+    def advance(steps: float = 1, note: str | None = None) -> None:
+        nonlocal done, drawn, last
+        done, last = done + steps, last if note is None else note
+        now = time.monotonic()
+        if now - drawn < INTERVAL:
+            return
+        drawn, taken = now, now - begun
+        rate = f"{_short(done / taken)} {unit}/s, {(total - done) * taken / done:.0f} s left" if done and taken else ""
+        words = " · ".join(filter(None, (rate, last)))
+        handle.update(HTML(str(shape.format(what, min(done, total), total, min(done / (total or 1), 1.0), words))))
+
+    try:
+        yield advance
+    finally:
+        handle.update(HTML(""))
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this code; IPython in a terminal has a terminal."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
 def line(text: str) -> None:
-    """A line on stderr where no bar is shown: logs of a cluster, files, notebooks."""
-    if not sys.stderr.isatty():
+    """A line on stderr where no bar is shown: logs of a cluster, files."""
+    if not sys.stderr.isatty() and not _in_notebook():
         print(text, file=sys.stderr, flush=True)
 
 

@@ -72,5 +72,5 @@ def test_the_same_seed_gives_the_same_answer(push, monkeypatch):
 def test_training_refuses_other_dynamics(push, monkeypatch):
     found = dynamics.Check("theirs", "different", 1e-9, -0.4, 2, "action 0", 0.9, 40)
     monkeypatch.setattr(dynamics, "checks", lambda main, others: [found])
-    with pytest.raises(DataError, match=r"theirs doesn't move as .* per deviation of action 0 .*--trust-dynamics"):
+    with pytest.raises(DataError, match=r"doesn't move as .* per standard deviation of action 0 .*--trust-dynamics"):
         check_dynamics([push(0, episodes=6), push(1, episodes=6)])

@@ -197,4 +197,8 @@ def test_status_of_a_matrix(stored, path, work, tmp_path, capsys):
     found[3].folder.mkdir(parents=True)
     with found[3].lock():
         main(["benchmark", "status", str(path), "--out", str(tmp_path / "out")])
-    assert "1 of 8 cells done, 1 running" in capsys.readouterr().out
+        assert "1 of 8 cells done, 1 running" in capsys.readouterr().out
+        main(["benchmark", "status", str(path), "--out", str(tmp_path / "out"), "--json"])
+    (state,) = json.loads(capsys.readouterr().out)
+    assert state["cells"] == 8 and sum(counts["done"] for counts in state["algorithms"].values()) == 1
+    assert [(cell["cell"], cell["state"]) for cell in state["unfinished"]] == [(found[3].cell.name, "running")]

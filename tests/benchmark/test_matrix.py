@@ -1,5 +1,6 @@
 """Matrices: what is counted, what a fingerprint sees, what is refused."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -161,8 +162,12 @@ def test_plan_counts_and_names_missing_data_and_runs_nothing(tiny, path, tmp_pat
     monkeypatch.chdir(tmp_path)
     main(["benchmark", "plan", str(path), "--no-measure"])
     out = capsys.readouterr().out
-    assert "3 datasets of the matrix are not stored: tinymass-reach-top-left/random" in out
-    assert [line.split("│")[-2].strip() for line in out.splitlines() if "tinymass" in line and "│" in line] == ["8"]
+    assert "3 datasets of the matrix are not stored: tinymass-reach-top-left/random" in out.replace("\n", " ")
+    assert [line.split()[-1] for line in out.splitlines() if line.split()[:1] == ["little"]] == ["8"]
+    main(["benchmark", "plan", str(path), "--no-measure", "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["missing"]) == 3 and found["seconds"] is None
+    assert found["matrices"][0] | {"cells": 8, "seeds": 2, "algorithms": 2} == found["matrices"][0]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["little.toml"]
 
 

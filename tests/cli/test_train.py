@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import json
 
 import numpy as np
 import onnxruntime
@@ -43,7 +44,7 @@ def error(capsys, *args):
 
 def test_from_data_to_policy_to_file(stored, tmp_path, capsys):
     out = tmp_path / "run"
-    train(stored, out, "--seeds=2", "--tensorboard")
+    train(stored, out, "--seeds=2", "--logger=tensorboard")
     assert "tinymass-reach-top-left" in capsys.readouterr().out
     run = Run(out)
     with open(out / "evaluations.csv") as file:
@@ -94,4 +95,46 @@ def test_wrong_input_is_one_line(stored, tmp_path, capsys):
     capsys.readouterr()
     assert "already holds a run" in say("train", own, f"--out={tmp_path / 'run'}")
     assert "not 32" in say("train", own, "--share", other, *SMALL, "width=32", f"--out={tmp_path / 'run'}", "--resume")
+    assert "did you mean: `pendulum`" in say("evaluate", tmp_path / "run", "--env=Pendulm-v1").lower()
+    assert "has 3 observations and 1 actions" in say("evaluate", tmp_path / "run", "--env=Pendulum-v1")
+    assert repr(Run(tmp_path / "run")).startswith(
+        f"<Run {tmp_path / 'run'}: utds on tinymass-reach-top-left, 20 steps, 1 seed, ret"
+    )
     assert "no policy of seed 9" in say("export", tmp_path / "run", tmp_path / "p.onnx", "--seed=9")
+
+
+def test_options_from_a_file(stored, tmp_path, capsys):
+    own, other = stored
+    file = tmp_path / "run.toml"
+    file.write_text(
+        f'main = "{own}"\nshare = ["{other}"]\nsteps = 20\neval-every = 10\nseeds = 2\nout = "{tmp_path / "run"}"\n'
+        'logger = ["tensorboard"]\n[set]\nwidth = 8\nbc_steps = 9\nbatch_size = 16\nnum_critics = 5\n'
+    )
+    main(["train", f"--config={file}", "--seeds=1", "--set", "num_critics=3", "--json"])
+    printed = json.loads(capsys.readouterr().out)
+    run = Run(tmp_path / "run")
+    assert [source["id"] for source in run.config["sources"]] == list(stored)
+    assert (run.seeds, run.config["steps"], run.algorithm.width, run.algorithm.num_critics) == ((0,), 20, 8, 3)
+    assert [(row["step"], row["seed"]) for row in printed["evaluations"]] == [(20, 0)]
+    assert printed["result"] == run.result
+    main(["train", own, "--config", str(file), f"--out={tmp_path / 'other'}"])  # the command line's data and folder
+    assert Run(tmp_path / "other").seeds == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("step = 3", "there is no option 'step'; did you mean steps?"),
+        ("config = 'x.toml'", "there is no option 'config'"),
+        ("steps = '3'", "steps is '3'; give a whole number"),
+        ("resume = 1", "resume is 1; give true or false"),
+        ("share = 'a/b'", "share is 'a/b'; give a list"),
+        ("share = [1]", "share is 1; give text"),
+        ("logger = ['tensorbord']", "logger is 'tensorbord'; did you mean tensorboard?"),
+        ("steps 3", "is no TOML"),
+    ],
+)
+def test_a_wrong_file_of_options_is_one_line(line, message, tmp_path, capsys):
+    (tmp_path / "run.toml").write_text(line)
+    assert message in error(capsys, "train", "a/b", "--config", tmp_path / "run.toml")
+    assert "can't read" in error(capsys, "train", "a/b", f"--config={tmp_path / 'none.toml'}")

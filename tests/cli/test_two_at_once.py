@@ -111,10 +111,10 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys):
         assert exit.value.code == 130
         return capsys.readouterr().err
 
-    assert said("train", "a/b", "--set", "x=[1, 2]").endswith("go on with: utds train a/b --set 'x=[1, 2]' --resume\n")
-    assert said("train", "a/b", "--resume").endswith("go on with: utds train a/b --resume\n")
-    assert said("collect", "a-b", "--seed=1").endswith("go on with: utds collect a-b --seed=1\n")
-    assert said("benchmark", "run", "m").endswith("go on with: utds benchmark run m\n")
+    assert said("train", "a/b", "--set", "x=[1, 2]").endswith("resume with: utds train a/b --set 'x=[1, 2]' --resume\n")
+    assert said("train", "a/b", "--resume").endswith("resume with: utds train a/b --resume\n")
+    assert said("collect", "a-b", "--seed=1").endswith("resume with: utds collect a-b --seed=1\n")
+    assert said("benchmark", "run", "m").endswith("resume with: utds benchmark run m\n")
     assert said("benchmark", "status", "m") == said("data", "list") == "utds: interrupted; what was written stays\n"
 
 

@@ -1,5 +1,6 @@
 """The data commands, as functions: what they print and what they refuse."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,45 @@ def test_list(stored, capsys, root):
     assert "pointmass-reach-top-left/random" in printed and f"2 datasets under {root}" in printed.replace("\n", "")
 
 
+def test_lists_fit_80_columns_with_whole_ids_and_returns(record, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    made = record("pointmass-reach-top-left", seed=0).save("pointmass-reach-bottom-right/medium-replay")
+    data.list_()
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80 and "…" not in "".join(lines)
+    (row,) = (line.split() for line in lines if "medium-replay" in line)
+    assert row[0] == made.name and row[1:3] == [str(made.episodes), str(made.size)] and row[4] == "±"
+    assert float(row[3]) == pytest.approx(made.returns.mean(), rel=0.01)
+
+
+def test_json(stored, capsys):
+    data.list_(json=True)
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["id"], second["kind"]) == ("pointmass-reach-top-left/random", "random")
+    assert first["return_mean"] == pytest.approx(stored[0].returns.mean()) and first["digest"] == stored[0].digest
+    data.show(stored[0].name, json=True)
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["returns"] == pytest.approx(stored[0].returns) and shown["columns"][0]["column"] == "observations"
+    data.verify((stored[0].name,), json=True)
+    assert json.loads(capsys.readouterr().out)[0]["digest"] == stored[0].digest
+
+
+def test_returns_of_a_dataset_that_an_earlier_version_wrote(stored, capsys, root):
+    path = next(root.rglob("pointmass-reach-top-left/random-v0/data/metadata.json"))
+    described = json.loads(path.read_text())
+    del described["utds"]["returns"]
+    path.write_text(json.dumps(described))
+    data.list_(json=True)
+    assert json.loads(capsys.readouterr().out)[0]["return_mean"] == pytest.approx(stored[0].returns.mean())
+
+
+def test_a_dataset_that_can_be_generated_is_missed_with_the_command(root):
+    with pytest.raises(DataError, match="make it with: utds data generate walker-walk --kinds medium"):
+        store.load("walker-walk/medium")
+    with pytest.raises(DataError, match="see: utds data list"):
+        store.load("walker-walk/mine")
+
+
 def test_show(stored, capsys):
     data.show("pointmass-reach-top-left/random")
     printed = capsys.readouterr().out
@@ -34,7 +74,7 @@ def test_show(stored, capsys):
 
 def test_picture_counts_every_episode():
     lines = picture(np.array([0.0] * 5 + [120.0] * 10)).plain.splitlines()
-    assert lines[0] == "returns of the episodes: mean 80, median 120, deviation 56.57"
+    assert lines[0] == "returns of the episodes: mean 80, median 120, standard deviation 56.57"
     assert len(lines) == 13
     assert lines[1].split()[-2:] == ["█" * 20, "5"] and lines[-1].split()[-2:] == ["█" * 40, "10"]
     assert sum(int(line.split()[-1]) for line in lines[1:]) == 15

@@ -97,7 +97,7 @@ def broken(name: str, row: int, value: float) -> dict:
         ({"terminations": [0, 1, 0, 0, 2]}, r"terminations, row 4: 2 is neither true nor false"),
         (
             {"terminations": [1, 0, 0, 0, 0]},
-            r"row 0 \(episode 0, step 0\) is marked as an end, but the episode goes on",
+            r"row 0 \(episode 0, step 0\) is marked as an end, but the episode continues",
         ),
         ({"truncations": [0, 1, 0, 0, 0]}, r"row 1 \(episode 0, step 1\) is marked as terminated and as truncated"),
         ({"task_rewards": np.zeros((5, 2))}, r"task_rewards has 2 columns, but 0 task_names"),

@@ -59,7 +59,7 @@ def test_exorl_without_physics(tmp_path):
             r"actions has rows of shape \[4\], but the first episode has \[1\]",
         ),
         ("episode_1_2.npz", {"physics": None}, r"has no physics, unlike the first"),
-        ("episode_1_2.npz", {"discount": np.float32([1, 0, 1])}, r"discount is 0 at row 1, but the episode goes on"),
+        ("episode_1_2.npz", {"discount": np.float32([1, 0, 1])}, r"discount is 0 at row 1, but the episode continues"),
         ("episode_1_2.npz", {"observation": np.full((3, 2), np.nan)}, r"observations, row 3 \(episode 1, step 0\)"),
         ("episode_00_2.npz", {}, r"have the same index"),
     ],

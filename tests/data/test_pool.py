@@ -183,3 +183,9 @@ def test_what_cannot_be_pooled_says_why(coded):
         Lake([main]).pool(other)
     with pytest.raises(ConfigError, match="rewards='true' is unknown"):
         share(main, other, rewards="true")
+
+
+def test_a_pool_says_what_it_holds_in_one_line(sources):
+    pool = share(*sources[:2], rewards="zero")
+    names = [source.name for source in sources]
+    assert repr(pool) == f"<Pool for {names[0]}: {names[0]} (12 transitions), {names[1]} (10 transitions)>"

@@ -50,6 +50,7 @@ def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = re.findall(r"([\w./-]+\.md)$", navigation, flags=re.MULTILINE)
     pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    pages |= {f"notebooks/{notebook.stem}.md" for notebook in (ROOT / "docs" / "notebooks").glob("*.ipynb")}
     assert sorted(pages) == sorted(set(listed) - {"project/contributing.md", "project/changelog.md"})
     assert len(listed) == len(set(listed))
 

@@ -118,3 +118,10 @@ def test_recorded_episodes_hold_together():
     again = domain.rewards(reached, found.actions.reshape(-1, 2)).reshape(found.rewards.shape)
     np.testing.assert_allclose(found.rewards, again, atol=1e-6)
     np.testing.assert_array_equal(found.observations, found.physics.astype(np.float32))  # (x, y, vx, vy) both
+
+
+@pytest.mark.parametrize("name", ["Pendulm-v1", "nosuchmodule:Thing-v0", "Pendulum-v99"])
+def test_an_environment_that_does_not_exist_is_one_line(name):
+    with pytest.raises(ConfigError, match=f"can't make the environment '{name}': ") as found:
+        evaluation.evaluate_env(push_right, name, episodes=1)
+    assert "\n" not in str(found.value)

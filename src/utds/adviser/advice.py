@@ -88,6 +88,23 @@ class Advice:
         """What to do and why, in a few sentences."""
         return " ".join([_choose(self), *_refusals(self), *_duplicates(self)])
 
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        head = ("share", "best tenth", "better", "covered", "dynamics", "bound after", "plan", "score", "")
+        rows = []
+        for each in self.candidates:
+            refused = each.score is None or each.plan is None
+            gains = ("–", "refused") if refused else (number(each.plan or 0.0), number(each.score or 0.0, "+"))
+            shares = f"{each.worth.best:.0f}", f"{each.worth.beyond:.0%}", f"{each.overlap:.0%}"
+            returns = html.histogram(each.worth.returns, f"returns as {self.task}")
+            rows.append((each.name, *shares, each.dynamics.verdict, f"{each.after:.3f}", *gains, returns))
+        own = (
+            f"the main data alone: best tenth {self.worth.best:.0f}, bound {self.before:.3f}, plan {number(self.plan)}"
+        )
+        words = html.text(self.recommendation), html.text(own), html.text(RELIABILITY)
+        return html.block(f"Advice for {self.main}", words[0], html.table(head, rows), *words[1:])
+
     def to_json(self) -> dict[str, Any]:
         """Everything but the single returns, as plain values."""
         value = asdict(self)

@@ -57,10 +57,10 @@ class Check:
             return f"{self.name} is trusted to move as {main} does"
         if self.verdict == "same":
             return f"{self.name} moves as {main} does (p = {self.p:.2g}, {self.comparable:.0%} of it is comparable)"
-        per = f" per deviation of {self.cause}" if self.cause else ""
+        per = f" per standard deviation of {self.cause}" if self.cause else ""
         return (
             f"{self.name} doesn't move as {main} does: feature {self.feature} changes in a step by {self.size:+.2f} "
-            f"deviations{per} more than it should (p = {self.p:.1g})"
+            f"standard deviations{per} more than it should (p = {self.p:.1g})"
         )
 
 

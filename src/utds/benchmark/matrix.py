@@ -43,7 +43,7 @@ class Matrix:
     name: str
     tasks: tuple[str, ...]  # main tasks, such as walker-walk
     algorithms: tuple[str, ...]
-    steps: int  # gradient steps a seed
+    steps: int  # gradient steps per seed
     kinds: tuple[str, ...] = KINDS[:5]  # of the main tasks' own data; these five are the paper's
     columns: tuple[str, ...] = COLUMNS
     sources: tuple[str, ...] = ()  # tasks that may share their data; none given: every other task of the domain

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table
 
-from utds import domains, evaluation, progress, training
+from utds import domains, evaluation, progress, terminal, training
 from utds.algorithms import Policy, Spec
 from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn, variables
@@ -29,24 +29,32 @@ NAMED = 4  # missing datasets named in a message
 SECONDS = 0.5  # of training that are timed, after compilation
 
 
-def table(matrices: Sequence[Matrix]) -> Table:
-    """How many settings and cells; a setting is a main task, a kind of its data, and who shares."""
-    shown = Table("matrix", "domain", title="settings and cells")
-    for name in ("single-\ntask", "two-\ntask", "all\nsources", "algo-\nrithms", "seeds", "cells"):
-        shown.add_column(name, justify="right")
-    totals: Counter[str] = Counter()
+COUNTED = ("single_task", "two_task", "all_sources", "algorithms", "seeds", "cells")
+
+
+def rows(matrices: Sequence[Matrix]) -> list[dict[str, Any]]:
+    """How many settings and cells each domain has; a setting is a main task, a kind of its data, and who shares."""
+    found = []
     for name, cells in _parts(matrices):
         for domain in dict.fromkeys(cell.domain for cell in cells):
             here = [cell for cell in cells if cell.domain == domain]
             counts = settings(here)
             methods = len({(cell.algorithm_name, *(cell.fields[name] for name in cell.varied)) for cell in here})
-            columns = [counts[column] for column in ("single", "each", "all")]
-            totals.update(counts, cells=len(here))
-            shown.add_row(name, domain, *map(str, columns), str(methods), str(here[0].seeds), str(len(here)))
-    if shown.row_count > 1:
+            numbers = (counts["single"], counts["each"], counts["all"], methods, here[0].seeds, len(here))
+            found.append({"matrix": name, "domain": domain, **dict(zip(COUNTED, numbers, strict=True))})
+    return found
+
+
+def table(found: Sequence[dict[str, Any]]) -> Table:
+    """The rows, with a line of totals where there are several."""
+    heads = ("single-\ntask", "two-\ntask", "all\nsources", "algo-\nrithms", "seeds", "cells")
+    shown = terminal.table("matrix", "domain", numbers=heads, title="settings and cells")
+    for row in found:
+        shown.add_row(row["matrix"], row["domain"], *(str(row[name]) for name in COUNTED))
+    if len(found) > 1:
         shown.add_section()
-        counted = [str(totals[column]) for column in ("single", "each", "all")]
-        shown.add_row("total", "", *counted, "", "", str(totals["cells"]))
+        totals = {name: str(sum(row[name] for row in found)) for name in COUNTED}
+        shown.add_row("total", "", *(totals[name] if name not in ("algorithms", "seeds") else "" for name in COUNTED))
     return shown
 
 

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from rich.table import Table
 
-from utds import algorithms, files
+from utds import algorithms, files, terminal
 from utds.benchmark.cells import Cell, CellDir
 from utds.errors import ConfigError, DataError, hint
 from utds.training import run_files
@@ -238,11 +238,12 @@ def best(ranked: Mapping[str, Sequence[Trial]]) -> dict[str, dict[str, Any]]:
 
 
 def table(search: Search, ranked: Mapping[str, Sequence[Trial]]) -> Table:
-    shown = Table("algorithm", "trials", "best", "score", "preset", "fields", title="search, by last returns")
+    numbers = ("trials", "best", "score", "preset")
+    shown = terminal.table("algorithm", "best trial's fields", numbers=numbers, title="search, by last returns")
     for name, trials in ranked.items():
         preset = next(trial.score for trial in trials if trial.number == 0)
         chosen = " ".join(f"{key}={value}" for key, value in trials[0].fields.items()) or "as in the preset"
-        shown.add_row(name, str(search.trials), str(trials[0].number), _n(trials[0].score), _n(preset), chosen)
+        shown.add_row(name, chosen, str(search.trials), str(trials[0].number), _n(trials[0].score), _n(preset))
     return shown
 
 

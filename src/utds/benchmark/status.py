@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
+from utds import terminal
 from utds.benchmark import search
 from utds.benchmark.cells import CellDir, State, locate
 from utds.benchmark.matrix import Matrix
@@ -76,12 +77,27 @@ class Status:
             words += f" · {duration(left * taken / gained)} left" if left > 0 else ""
         return words
 
+    def counts(self) -> dict[str, Counter[State]]:
+        """How many cells of each algorithm are in which state."""
+        found: dict[str, Counter[State]] = {cell_dir.cell.algorithm_name: Counter() for cell_dir in self.dirs}
+        for cell_dir, state in self.states.items():
+            found[cell_dir.cell.algorithm_name][state] += 1
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Counts for each algorithm, and every cell that is running, failed or stopped."""
+        counts = {name: {state: found[state] for state in STATES} for name, found in self.counts().items()}
+        cells = [
+            {"cell": d.cell.name, "folder": str(d.folder), "state": state, "step": d.step, "steps": d.cell.steps}
+            | ({"error": d.error} if state == "failed" else {})
+            for state in ("running", "failed", "stopped")
+            for d in self.which(state)
+        ]
+        return {"name": self.name, "cells": len(self.dirs), "algorithms": counts, "unfinished": cells}
+
     def render(self) -> RenderableType:
-        table = Table("algorithm")
-        for state in STATES:
-            table.add_column(state, justify="right")
-        for name in dict.fromkeys(cell_dir.cell.algorithm_name for cell_dir in self.dirs):
-            counts = Counter(state for cell_dir, state in self.states.items() if cell_dir.cell.algorithm_name == name)
+        table = terminal.table("algorithm", numbers=STATES)
+        for name, counts in self.counts().items():
             table.add_row(name, *(str(counts[state] or "·") for state in STATES))
         lines = [
             f"running  {cell_dir.cell.name}  {100 * cell_dir.step / cell_dir.cell.steps:.0f} %"
@@ -93,21 +109,32 @@ class Status:
         return Group(Text(self.headline(), style="bold"), table, *map(Text, lines))
 
 
+def statuses(matrix: Matrix, out: Path) -> Iterator[Status]:
+    """The state of a matrix's search, if it has one, and then of its cells, once the search has found their fields."""
+    found = None
+    if matrix.search is not None:
+        trials = Status(f"{matrix.name}, search", locate(list(matrix.search.cells(matrix)), out))
+        trials.look()
+        yield trials
+        if trials.count("done") + trials.count("failed") < len(trials.dirs):
+            return
+        found = search.best(search.rank(matrix.search, trials.dirs))
+    status = Status(matrix.name, locate(list(matrix.cells(found)), out))
+    status.look()
+    yield status
+
+
 def watch(matrix: Matrix, out: Path, once: bool = False) -> None:
     """Show the state of a matrix, in a terminal again and again until all is done; its search first, if it has one."""
-    console = Console()
-    if matrix.search is None:
-        return _watch(Status(matrix.name, locate(list(matrix.cells()), out)), console, once)
-    trials = Status(f"{matrix.name}, search", locate(list(matrix.search.cells(matrix)), out))
-    _watch(trials, console, once)
-    if trials.count("done") + trials.count("failed") < len(trials.dirs):
-        return console.print(f"{matrix.name}: its cells wait for the fields that the search finds", highlight=False)
-    found = search.best(search.rank(matrix.search, trials.dirs))
-    _watch(Status(matrix.name, locate(list(matrix.cells(found)), out)), console, once)
+    console, seen = Console(), 0
+    for status in statuses(matrix, out):
+        _watch(status, console, once)
+        seen += 1
+    if seen < 1 + (matrix.search is not None):
+        console.print(f"{matrix.name}: its cells wait for the fields that the search finds", highlight=False)
 
 
 def _watch(status: Status, console: Console, once: bool) -> None:
-    status.look()
     if once or not console.is_terminal:
         console.print(status.render())
         return

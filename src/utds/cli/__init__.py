@@ -11,15 +11,30 @@ from collections.abc import Sequence
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.cli import advise, benchmark, collect, data, domains, quickstart, report, theory, train, uncertainty
+from utds.cli import (
+    advise,
+    benchmark,
+    collect,
+    config,
+    data,
+    doctor,
+    domains,
+    quickstart,
+    report,
+    runs,
+    theory,
+    train,
+    uncertainty,
+)
 from utds.errors import Error
 from utds.version import __version__
 
 DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 
 
-def _app() -> SubcommandApp:
-    app, stored, matrices = SubcommandApp(), SubcommandApp(), SubcommandApp()
+def _app(args: Sequence[str] = ()) -> SubcommandApp:
+    """The tree of commands; options of `train` may come from a file that the arguments name."""
+    app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
     app.command(domains.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
     stored.command(name="list")(data.list_)
@@ -31,9 +46,13 @@ def _app() -> SubcommandApp:
     app.command(data.relabel)
     app.command(collect.collect)
     app.command(advise.advise)
-    app.command(train.train)
+    app.command(config.with_file(train.train, args if args[:1] == ["train"] else ()))
     app.command(train.evaluate)
     app.command(train.export)
+    app.command(trained, name="runs", help="Run directories: list, compare, remove.")
+    trained.command(name="list")(runs.list_)
+    trained.command(runs.compare)
+    trained.command(runs.remove)
     app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
     matrices.command(benchmark.plan)
     matrices.command(benchmark.run)
@@ -42,6 +61,7 @@ def _app() -> SubcommandApp:
     app.command(uncertainty.uncertainty)
     app.command(theory.theory)
     app.command(quickstart.quickstart)
+    app.command(doctor.doctor)
     return app
 
 
@@ -52,7 +72,9 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"utds {__version__}")
         return
     try:
-        _app().cli(prog="utds", description=DESCRIPTION, args=args or ["--help"], config=(tyro.conf.OmitArgPrefixes,))
+        _app(args).cli(
+            prog="utds", description=DESCRIPTION, args=args or ["--help"], config=(tyro.conf.OmitArgPrefixes,)
+        )
     except Error as error:
         sys.exit(_fail(str(error)))
     except BrokenPipeError:  # `utds … | head`
@@ -63,11 +85,11 @@ def main(args: Sequence[str] | None = None) -> None:
 
 
 def _resumption(args: list[str]) -> str:
-    """How to go on with a command that was interrupted, if it is one that can."""
+    """How to resume a command that was interrupted, if it is one that can."""
     if args[:1] not in (["train"], ["collect"]) and args[:2] != ["benchmark", "run"]:
         return ""
     more = [] if args[0] != "train" or "--resume" in args else ["--resume"]
-    return f"; go on with: {shlex.join(['utds', *args, *more])}"
+    return f"; resume with: {shlex.join(['utds', *args, *more])}"
 
 
 def _fail(message: str) -> int:

@@ -43,11 +43,9 @@ def advise(
         out: folder for advice.json and the figure, as SVG and PNG
         json: print the advice as JSON in place of the table
     """
-    import json as notation
-
     from rich.console import Console
 
-    from utds import adviser, figures, files
+    from utds import adviser, figures, files, terminal
     from utds.adviser.advice import RELIABILITY, draw, number
     from utds.data import store
 
@@ -57,7 +55,7 @@ def advise(
         files.write_json(out / "advice.json", found.to_json())
         figures.write(draw(found), out / "advice")
     if json:
-        print(notation.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
+        terminal.print_json(found.to_json())
         return
     console = Console()
     console.print(_table(found))
@@ -74,17 +72,12 @@ def advise(
 
 def _table(advice: "Advice") -> "Table":
     """A row of two lines for each candidate: whole names fit beside the numbers on 80 columns."""
-    from rich import box
-    from rich.table import Table
-
+    from utds import terminal
     from utds.adviser.advice import number
 
+    numbers = ("best", "better", "covered", "dynamics", "bound", "plan", "score")
     title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {number(advice.plan)}"
-    shown = Table("share", "best", "better", "covered", "dynamics", "bound", "plan", "score", title=title)
-    shown.box, shown.padding, shown.pad_edge = box.SIMPLE_HEAD, (0, 1, 0, 0), False
-    shown.columns[0].overflow = "fold"
-    for column in shown.columns[1:]:
-        column.justify, column.no_wrap = "right", True
+    shown = terminal.table("share", numbers=numbers, title=title)
     for candidate in advice.candidates:
         score = candidate.score
         shown.add_row(
@@ -111,5 +104,5 @@ def _two_lines(name: str) -> str:
 
 def _dynamics(candidate: "Candidate") -> str:
     found = candidate.dynamics
-    words = {"same": f"same\np {found.p:.1g}", "different": f"other\np {found.p:.1g}", "unknown": "untested"}
+    words = {"same": f"same\np {found.p:.1g}", "different": f"different\np {found.p:.1g}", "unknown": "untested"}
     return words.get(found.verdict, found.verdict)

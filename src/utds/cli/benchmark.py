@@ -20,6 +20,7 @@ def plan(
     /,
     workers: int | None = None,
     measure: bool = True,
+    json: bool = False,
 ) -> None:
     """Count the cells of one or more matrices and estimate their time from a short measurement; nothing is run.
 
@@ -27,30 +28,31 @@ def plan(
 
     Args:
         matrix: names of matrices that ship, or paths of TOML files
-        workers: processes to estimate for; by default one a core
-        measure: estimate the time, which takes some seconds an algorithm
+        workers: processes to estimate for; by default one per core
+        measure: estimate the time, which takes some seconds per algorithm
+        json: print counts, missing datasets and the estimate as JSON
     """
-    from rich.console import Console
-
+    from utds import terminal
     from utds.benchmark import plan as planning
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
     from utds.benchmark.status import duration
 
-    console = Console()
     if not matrix:
-        console.print(f"matrices that ship: {', '.join(shipped())}")
+        terminal.print_json(shipped()) if json else print(f"matrices that ship: {', '.join(shipped())}")
         return
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     cells += [cell for found in matrices if found.search for cell in found.search.cells(found)]
-    console.print(planning.table(matrices))
-    if absent := planning.missing(datasets(cells)):
-        console.print(planning.complaint(absent), highlight=False, soft_wrap=True)
-    if measure:
-        workers, threads = _shares(workers)
-        seconds = planning.seconds(cells, threads) / workers
-        console.print(f"about {duration(seconds)} here with {workers} workers of {threads} threads")
+    rows, absent = planning.rows(matrices), planning.missing(datasets(cells))
+    workers, threads = _shares(workers)
+    if not json:
+        terminal.show(planning.table(rows), *([planning.complaint(absent)] if absent else []))
+    seconds = planning.seconds(cells, threads) / workers if measure else None
+    if json:
+        terminal.print_json({"matrices": rows, "missing": absent, "workers": workers, "seconds": seconds})
+    elif seconds is not None:
+        print(f"about {duration(seconds)} here with {workers} workers of {threads} threads")
 
 
 def run(
@@ -67,14 +69,14 @@ def run(
     gpus: float = 0.0,
     ship: bool = False,
 ) -> None:
-    """Run the cells of a matrix that aren't done yet. Stop it as you like; the same command goes on.
+    """Run the cells of a matrix that aren't done yet. Stop it as you like; the same command resumes it.
 
     Example: utds benchmark run pointmass --generate 100
 
     Args:
         matrix: name of a matrix that ships, or path of a TOML file
         engine: local processes, or a Ray cluster (needs utds[ray])
-        workers: cells at a time; by default one a core, or as many as the cluster has room for; on one GPU give 1
+        workers: cells at a time; by default one per core, or as many as the cluster has room for; on one GPU give 1
         out: folder of the results; by default runs/<name of the matrix>
         generate: make missing datasets with so many episodes from the policies that ship
         retry: try cells again that have failed
@@ -113,7 +115,7 @@ def run(
         raise SystemExit(1)
 
 
-def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> None:
+def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json: bool = False) -> None:
     """Show how far a matrix is: a live table in a terminal, until all is done or Ctrl-C.
 
     Example: utds benchmark status pointmass
@@ -122,7 +124,9 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> No
         matrix: name of a matrix that ships, or path of a TOML file
         out: folder of the results; by default runs/<name of the matrix>
         once: print the table once
+        json: print the state once, as JSON: counts per algorithm, and the cells that are under way or failed
     """
+    from utds import terminal
     from utds.benchmark import plan as planning
     from utds.benchmark import status as watching
     from utds.benchmark.matrix import load
@@ -131,7 +135,11 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> No
     cells = list(found.cells())
     cells += list(found.search.cells(found)) if found.search else []
     planning.require(cells)
-    watching.watch(found, out or Path("runs") / found.name, once)
+    folder = out or Path("runs") / found.name
+    if json:
+        terminal.print_json([status.to_json() for status in watching.statuses(found, folder)])
+        return
+    watching.watch(found, folder, once)
 
 
 def _shares(workers: int | None) -> tuple[int, int]:

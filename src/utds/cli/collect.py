@@ -22,7 +22,7 @@ def collect(
 ) -> None:
     """Train TD3 online on a task, record everything, and store the seven kinds of data.
 
-    Run the same command again to go on after an interruption: nothing recorded is lost.
+    Run the same command again to resume after an interruption: nothing recorded is lost.
 
     Example: utds collect walker-walk --steps 1000000
 

@@ -13,52 +13,70 @@ if TYPE_CHECKING:
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
 
-def list_() -> None:
-    """List the stored datasets.
+def list_(json: bool = False) -> None:
+    """List the stored datasets: episodes, steps, mean and standard deviation of their returns, size.
 
     Example: utds data list
-    """
-    from rich.console import Console
 
+    Args:
+        json: print the list as JSON, with tasks, kinds and digests
+    """
+    from utds import terminal
     from utds.data import ids, store, summary
 
     found = list(store.listed())
+    if json:
+        terminal.print_json(list(summary.rows(found)))
+        return
     if found:
-        Console().print(summary.listing(found))
+        terminal.show(summary.listing(found))
     print(f"{len(found)} datasets under {ids.root()}")
 
 
-def show(id: Id, /) -> None:
+def show(id: Id, /, json: bool = False) -> None:
     """Show a dataset: its metadata, the range of every column, and a picture of its returns.
 
     Example: utds data show walker-walk/medium
 
     Args:
         id: the dataset, such as walker-walk/medium
+        json: print metadata, columns and the return of every episode as JSON
     """
-    from rich.console import Console
-
+    from utds import terminal
     from utds.data import store, summary
 
     dataset = store.load(id)
-    console = Console()
-    for part in (summary.facts(dataset), summary.statistics(dataset), summary.picture(dataset.returns)):
-        console.print(part)
+    if json:
+        terminal.print_json(summary.as_json(dataset))
+        return
+    terminal.show(summary.facts(dataset), summary.statistics(dataset), summary.picture(dataset.returns))
 
 
-def verify(id: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID …")], /, threads: int | None = None) -> None:
+def verify(
+    id: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID …")],
+    /,
+    threads: int | None = None,
+    json: bool = False,
+) -> None:
     """Check datasets byte by byte against their digest, and rewards against the simulator where physics is stored.
 
     Example: utds data verify walker-walk/medium walker-run/replay
 
     Args:
         id: the datasets
-        threads: for recomputing rewards from physics; by default one a core
+        threads: for recomputing rewards from physics; by default one per core
+        json: print what was found as JSON
     """
+    from dataclasses import asdict
+
+    from utds import terminal
     from utds.data import store
 
     if not id:
         raise ConfigError("name at least one dataset to verify; see: utds data list")
+    if json:
+        terminal.print_json([{"id": name} | asdict(store.verify(name, threads)) for name in id])
+        return
     for name in id:
         found = store.verify(name, threads)
         rewards = "no physics to check rewards with"
@@ -80,6 +98,7 @@ def import_(
     download: bool = False,
     dry_run: bool = False,
     overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Import data of other makers: D4RL, OGBench, ExORL, LeRobot, RLDS, Minari, tables (.csv, .parquet), array files.
 
@@ -97,9 +116,11 @@ def import_(
         download: fetch a Minari dataset that isn't stored yet
         dry_run: only report what would be done
         overwrite: replace datasets of these ids
+        json: print what was found, and under which digest it was stored, as JSON
     """
     from rich.console import Console
 
+    from utds import terminal
     from utds.data import actions as units
     from utds.data import importing, summary
 
@@ -116,6 +137,11 @@ def import_(
     made = importing.prepare(pairs, options, task, kind)
     if relabel:
         made = [_recomputed(each) for each in made]
+    if json:
+        stored = [] if dry_run else importing.save(made, overwrite)
+        digests = {dataset.name: dataset.digest for dataset in stored}
+        terminal.print_json([summary.imported(each, digests.get(each.id)) for each in made])
+        return
     console = Console()
     console.print(summary.imports(made))
     for each in made:
@@ -124,8 +150,8 @@ def import_(
     if dry_run:
         print("a dry run: nothing was stored")
         return
-    for stored in importing.save(made, overwrite):
-        print(f"{stored.name}: {stored.episodes} episodes, {stored.size} transitions, digest {stored.digest[:12]}")
+    for dataset in importing.save(made, overwrite):
+        print(f"{dataset.name}: {dataset.episodes} episodes, {dataset.size} transitions, digest {dataset.digest[:12]}")
 
 
 def export(
@@ -161,7 +187,7 @@ def relabel(
     save: str | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Give a dataset the rewards of another task; results are kept beside it, so that sharing finds them ready.
+    """Give a dataset the rewards of a different task; results are kept beside it, so that sharing finds them ready.
 
     Example: utds relabel walker-run/replay walker-walk
 

@@ -1,37 +1,53 @@
 """`utds domains`: what there is to run."""
 
+from typing import Any
 
-def domains() -> None:
+
+def domains(json: bool = False) -> None:
     """Print the domains and their tasks: dimensions, steps and reference returns.
 
     Example: utds domains
-    """
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
 
+    Args:
+        json: print the table as JSON
+    """
     from utds import domains as registry
+    from utds import terminal
     from utds.domains.gym import env_id
 
-    table = Table("task", "obs", "act", "steps", "step (s)", "random", "reference", box=box.SIMPLE_HEAD)
-    table.padding, table.pad_edge = (0, 1, 0, 0), False
-    table.columns[0].overflow = "fold"  # an id that is cut off can't be told from the next one
-    for column in table.columns[1:]:
-        column.justify = "right"
-    for name in registry.names():
-        domain = registry.get(name)
-        for task in domain.tasks:
-            table.add_row(
-                f"{name}-{task.name}",
-                str(domain.observation_size),
-                str(domain.action_size),
-                str(domain.steps),
-                f"{domain.control_timestep:g}",
-                f"{task.random:.0f}",
-                "–" if task.reference is None else f"{task.reference:.0f}{'*' * task.own_reference}",
-            )
-        table.add_section()
-    console = Console()
-    console.print(table)
-    console.print("random, reference: mean return of uniformly random actions, and of a trained expert (*: ours)")
-    console.print(f"in Gymnasium: {env_id(*registry.task('walker-walk'))} and so on")
+    found = {name: registry.get(name) for name in registry.names()}
+    rows: list[dict[str, Any]] = [
+        {
+            "task": f"{name}-{task.name}",
+            "domain": name,
+            "gymnasium": env_id(domain, task),
+            "observation_size": domain.observation_size,
+            "action_size": domain.action_size,
+            "steps": domain.steps,
+            "control_timestep": domain.control_timestep,
+            "random_return": task.random,
+            "reference_return": task.reference,
+            "own_reference": task.own_reference,
+        }
+        for name, domain in found.items()
+        for task in domain.tasks
+    ]
+    if json:
+        terminal.print_json(rows)
+        return
+    table = terminal.table("task", numbers=("obs", "act", "steps", "step (s)", "random", "reference"))
+    for row, after in zip(rows, [*rows[1:], None], strict=True):
+        reference = row["reference_return"]
+        table.add_row(
+            row["task"],
+            *(str(row[name]) for name in ("observation_size", "action_size", "steps")),
+            f"{row['control_timestep']:g}",
+            f"{row['random_return']:.0f}",
+            "–" if reference is None else f"{reference:.0f}{'*' * row['own_reference']}",
+            end_section=after is not None and after["domain"] != row["domain"],
+        )
+    terminal.show(
+        table,
+        "random, reference: mean return of uniformly random actions, and of a trained expert (*: ours)",
+        f"in Gymnasium: {env_id(*registry.task('walker-walk'))} and so on",
+    )

@@ -5,7 +5,11 @@ from typing import Literal
 
 
 def quickstart(
-    domain: Literal["pointmass", "walker"] = "pointmass", out: Path | None = None, seed: int = 0, episodes: int = 10
+    domain: Literal["pointmass", "walker"] = "pointmass",
+    out: Path | None = None,
+    seed: int = 0,
+    episodes: int = 10,
+    json: bool = False,
 ) -> None:
     """See what sharing does: make data, train four methods on it, print a table and draw pictures.
 
@@ -17,7 +21,13 @@ def quickstart(
         out: folder for runs and pictures; by default out/quickstart/<domain>
         seed: of data and training
         episodes: over which each policy is evaluated
+        json: print every method's returns as JSON; the rest goes to stderr
     """
-    from utds import quickstart as story
+    from rich.console import Console
 
-    story.run(domain, out or Path("out") / "quickstart" / domain, seed, episodes)
+    from utds import quickstart as story
+    from utds import terminal
+
+    found = story.run(domain, out or Path("out") / "quickstart" / domain, seed, episodes, Console(stderr=json))
+    if json:
+        terminal.print_json([{"method": label, **result.to_json()} for label, result in found])

@@ -1,7 +1,7 @@
 """`utds train`, `utds evaluate`, `utds export`: from stored datasets to a policy, its return and a file."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -28,8 +28,10 @@ def train(
     eval_every: int | None = None,
     episodes: int = 10,
     checkpoint_every: int | None = None,
-    tensorboard: bool = False,
+    logger: tuple[Literal["tensorboard", "wandb"], ...] = (),
     trust_dynamics: bool = False,
+    config: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Train a policy for the main dataset's task, with the data of other tasks relabelled and shared.
 
@@ -51,21 +53,23 @@ def train(
         seeds: how many to train
         first_seed: number of the first of them
         out: run directory; by default runs/<task>-<algorithm>
-        resume: go on with the run in that directory
+        resume: resume the run in that directory
         eval_every: steps between evaluations; by default a tenth of all
         episodes: of an evaluation
         checkpoint_every: steps between checkpoints; by default as often as evaluations
-        tensorboard: also write the metrics for TensorBoard
+        logger: also log to tensorboard or wandb, each an extra; without an account set WANDB_MODE=offline
         trust_dynamics: share data even if it seems to be recorded with different dynamics than the main data
+        config: TOML file with any of these options, such as algo = "utds"; the command line wins
+        json: print the result as JSON
     """
+    del config  # read before the command line was: its options are the defaults above
     from utds import algorithms, training
     from utds.adviser.dynamics import DynamicsWeights
     from utds.data import lake, store
     from utds.data.weights import named
-    from utds.training import tensorboard as board
+    from utds.training import loggers
 
-    if tensorboard:
-        board.check()
+    chosen = loggers.make(logger)
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
     own, others = store.load(main), [store.load(name) for name in share]
     doubting = weights.partition(":")[0] == "dynamics"
@@ -82,10 +86,11 @@ def train(
         eval_every=eval_every,
         checkpoint_every=checkpoint_every,
         trust_dynamics=trust_dynamics or doubting,
+        loggers=chosen,
     )
-    if tensorboard:
-        print(f"TensorBoard: tensorboard --logdir {board.write(run)}")
-    _print_result(run)
+    if "tensorboard" in logger and not json:
+        print(f"TensorBoard: tensorboard --logdir {run.path / 'tensorboard'}")
+    _print_result(run, json)
 
 
 def evaluate(
@@ -175,18 +180,19 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _print_result(run: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _print_result(run: Any, json: bool) -> None:
+    from utds import terminal
 
-    table = Table("seed", "return", "standard error", "score", title=f"{run.config['task']}: {run.path}")
-    for row in run.evaluations:
-        if row["step"] == run.config["steps"]:
-            score = f"{row['score']:.1f}" if "score" in row else "–"
-            table.add_row(
-                str(row["seed"]), f"{row['return']:.1f}", f"{row['standard_error']:.1f}".replace("nan", "–"), score
-            )
-    if table.row_count:
-        Console().print(table)
-    else:
+    last = [row for row in run.evaluations if row["step"] == run.config["steps"]]
+    if json:
+        what = {"run": str(run.path), "task": run.config["task"], "algorithm": run.config["algorithm"]["name"]}
+        terminal.print_json(what | {"evaluations": last, "result": run.result})
+        return
+    if not last:
         print(f"trained: {run.path} (the task has no simulator here; evaluate with: utds evaluate {run.path} --env ID)")
+        return
+    table = terminal.table("seed", numbers=("return", "standard error", "score"))
+    for row in last:
+        numbers = (terminal.number(row.get(name)) for name in ("return", "standard_error", "score"))
+        table.add_row(str(row["seed"]), *numbers)
+    terminal.show(f"{run.path}: {run.config['task']} after {run.config['steps']} steps", table)

@@ -55,13 +55,14 @@ def uncertainty(
 
 def _toy(out: Path, seed: int, kind: Literal["linear", "networks"], json: bool) -> tuple[bool, Sequence[Path]]:
     """Whether it shows what it must, and the figures."""
+    from utds import terminal
     from utds.uncertainty import toy
 
     found = toy.run(seed, kind)
     holds = all(found.requirements.values())
     if json:
         numbers = {"fall": found.fall, "rise": found.rise, "left": found.left}
-        _print_json({"kind": kind, "seed": seed, **numbers, "holds": holds})
+        terminal.print_json({"kind": kind, "seed": seed, **numbers, "holds": holds})
     else:
         for what, held in found.requirements.items():
             print(f"{'✓' if held else '✗'} {what}")
@@ -69,13 +70,16 @@ def _toy(out: Path, seed: int, kind: Literal["linear", "networks"], json: bool) 
 
 
 def _run(run: Path, against: Path | None, out: Path, json: bool) -> Sequence[Path]:
+    from utds import terminal
     from utds.training.run import Run
     from utds.uncertainty import measure, pictures
     from utds.uncertainty.measure import DEFINITIONS
 
     found = measure.compare(Run(run), None if against is None else Run(against))
     if json:
-        _print_json({"task": found.task, "changes": found.changes, "means": found.rows(), "definitions": DEFINITIONS})
+        terminal.print_json(
+            {"task": found.task, "changes": found.changes, "means": found.rows(), "definitions": DEFINITIONS}
+        )
     else:
         _print_table(found)
     return list(pictures.draw(found, out))
@@ -83,16 +87,15 @@ def _run(run: Path, against: Path | None, out: Path, json: bool) -> Sequence[Pat
 
 def _print_table(found) -> None:
     from rich.console import Console
-    from rich.table import Table
 
+    from utds import terminal
     from utds.uncertainty.measure import DEFINITIONS, MEASURES
 
-    table = Table("run", "state-actions", "common Γ", "Γ/σ_Q", "Γ", "Q", title=f"{found.task}: uncertainty, means")
+    heads = ("common Γ", "Γ/σ_Q", "Γ", "Q")
+    table = terminal.table("run", "state-actions", numbers=heads, title=f"{found.task}: uncertainty, means")
     for row in found.rows():
         values = (row[name] for name in ("common", "relative", "gamma", "q"))
         table.add_row(row["run"], row["part"], *(f"{value:.3g}" for value in values))
-    for number in table.columns[2:]:
-        number.justify, number.no_wrap = "right", True
     console = Console()
     console.print(table)
     for measure in MEASURES:
@@ -101,9 +104,3 @@ def _print_table(found) -> None:
     for column, measure in (("common Γ", "common"), ("Γ/σ_Q", "relative")):
         console.print(f"{column}: {DEFINITIONS[measure]}", style="dim", highlight=False)
     console.print("Γ, Q: the critics' own, in the unit of values: not comparable between runs", style="dim")
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))

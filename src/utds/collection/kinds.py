@@ -20,12 +20,12 @@ from utds.collection.options import Collect
 from utds.data import ids, store
 from utds.data.columns import Episode, spaced
 from utds.data.dataset import Dataset
+from utds.data.ids import KINDS
 from utds.domains.base import Domain
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act, Episodes
 
-KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert", "uniform")
 NOISE = 0.1  # standard deviation on the actions of rollouts: without any, data has no breadth
 # Of the random numbers. `random` used to be what `uniform` is now: `uniform` has its numbers, and makes the same data.
 OFFSETS = {"uniform": 0, "random": 6000} | {kind: 1000 * i for i, kind in enumerate(KINDS[1:6], start=1)}

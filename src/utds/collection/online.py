@@ -194,14 +194,14 @@ class Collection:
                 found = Episodes(**columns)
         except (EOFError, OSError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise DataError(
-                f"{path} is no recorded round ({error}); remove it and the rounds after it to go on"
+                f"{path} is no recorded round ({error}); remove it and the rounds after it to resume"
             ) from None
         like = Episodes.empty(self.domain, self.config.copies)._asdict()
         for name, column in found._asdict().items():
             if column.shape != like[name].shape:
                 raise DataError(
                     f"{path}: {name} has shape {column.shape}, expected {like[name].shape}; "
-                    "remove it and the rounds after it to go on"
+                    "remove it and the rounds after it to resume"
                 )
         return found
 
@@ -267,7 +267,7 @@ class Collection:
                 if name != "steps" and theirs.get(name, "") != value:
                     raise ConfigError(
                         f"{self.folder} holds a collection with {name}={theirs.get(name)!r}, not {value!r}; "
-                        "give the same options to go on, or another folder"
+                        "give the same options to resume it, or another folder"
                     )
         files.write_json(path, mine | ({"shared_rounds": len(self._shared)} if self._shared else {}))
 

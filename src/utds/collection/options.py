@@ -41,7 +41,7 @@ class Collect:
     warmup: int = 10_000  # environment steps with uniformly random actions first
     evaluate_every: int = 20_000  # environment steps between evaluations, each of which keeps a policy
     evaluation_episodes: int = 10  # episodes of each
-    share: str = ""  # folder of another task's collection: its rounds, relabelled, are learnt from too
+    share: str = ""  # folder of a different task's collection: its rounds, relabelled, are learnt from too
 
     def __post_init__(self) -> None:
         for field in fields(self):

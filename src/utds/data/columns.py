@@ -184,7 +184,7 @@ def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np
     _first(
         middle,
         lambda row: (
-            f"{where(row, lengths, 0)} is marked as an end, but the episode goes on; "
+            f"{where(row, lengths, 0)} is marked as an end, but the episode continues; "
             f"check the episode lengths or the terminations and truncations"
         ),
     )

@@ -60,7 +60,7 @@ class Dataset:
 
         Episodes are told by `lengths`, else by `episode_index`, else by `terminations` and `truncations`; without any
         of these all is one episode. An episode whose end isn't marked is taken as cut there (truncated): its value
-        goes on beyond the data.
+        continues beyond the data.
 
         Args:
             observations: [N + E, O], T + 1 rows per episode; or [N, O] together with `next_observations`.
@@ -280,6 +280,22 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"<Dataset {self.name}: {self.size} transitions in {self.episodes} episodes ({', '.join(self.columns)})>"
+
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        meta, returns = self.metadata, self.returns
+        about = {
+            "task": meta.task,
+            "kind": meta.kind,
+            "rewards": None if meta.labelling == KNOWN else meta.labelling,
+            "transitions": f"{self.size:,} in {self.episodes:,} episodes",
+            "observations, actions": f"{self.observation_size}, {self.action_size}",
+            "returns": f"{returns.mean():.4g} ± {returns.std():.3g}, from {returns.min():.4g} to {returns.max():.4g}",
+            "in order": html.sparkline(returns, "returns in order"),
+            "how often": html.histogram(returns, "histogram of returns"),
+        }
+        return html.block(f"Dataset {self.name}", html.facts(about))
 
     # Deriving and keeping
 

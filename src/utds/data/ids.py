@@ -16,6 +16,8 @@ from pathlib import Path
 from utds.errors import DataError
 
 NAMESPACE = "utds"
+# What `utds data generate` makes.
+KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert", "uniform")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _VERSION = re.compile(r"-v(\d+)$")
 
@@ -59,7 +61,18 @@ def find(id: str) -> tuple[str, Path]:
         if versions:
             latest = f"{name}-v{max(versions)}"
             return latest, root() / latest
-    raise DataError(f"there is no dataset {id} under {root()}; see: utds data list")
+    raise DataError(f"there is no dataset {id} under {root()}; {_how_to_get(id)}")
+
+
+def _how_to_get(id: str) -> str:
+    """The command that makes a dataset, where it can be generated; else the one that lists what there is."""
+    from utds.domains import registry
+
+    task, _, kind = id.removeprefix(f"{NAMESPACE}/").removesuffix("-v0").partition("/")
+    tasks = (name for domain in registry.built_in() for name in registry.task_ids(domain))
+    if kind in KINDS and task in tasks:
+        return f"make it with: utds data generate {task} --kinds {kind}"
+    return "see: utds data list"
 
 
 def stored() -> Iterator[tuple[str, Path]]:

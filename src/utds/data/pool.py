@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from utds.errors import ConfigError
@@ -98,7 +99,7 @@ class Info:
     data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "weights"],
     meta_fields=["info"],
 )
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Pool:
     """Main and shared data of one task, ready to be sampled."""
 
@@ -110,6 +111,30 @@ class Pool:
     reward_max: Array  # []
     info: Info
     weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
+
+    def __repr__(self) -> str:
+        sources = (f"{id} ({size} transitions)" for id, size in zip(self.info.ids, self.info.sizes, strict=True))
+        return f"<Pool for {self.info.task}: {', '.join(sources)}>"
+
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        head = ("data", "", "transitions", "episodes", f"return as {self.info.task}", "")
+        rows = []
+        for index, (id, returns) in enumerate(zip(self.info.ids, self.returns(), strict=True)):
+            role = "shared" if index else "main"
+            numbers = f"{self.info.sizes[index]:,}", f"{len(returns):,}", f"{returns.mean():.4g} ± {returns.std():.3g}"
+            rows.append((id, role, *numbers, html.histogram(returns, "returns")))
+        note = f"rewards of shared data: {self.info.rewards}; drawn by {self.info.sampling}, {self.info.weights}"
+        return html.block(f"Pool for {self.info.task}", html.table(head, rows), html.text(note))
+
+    def returns(self) -> list[np.ndarray]:
+        """The return of every episode in the rewards of the pool's task, for each source: [E] float64."""
+        bounds, found = np.asarray(self.columns.episodes), []
+        for start, size, first, count, row in zip(*map(np.asarray, self.ranges), strict=True):
+            rewards = np.asarray(self.columns.rewards[row, start : start + size])
+            found.append(np.add.reduceat(rewards, bounds[first : first + count] - start, dtype=np.float64))
+        return found
 
     @property
     def observation_size(self) -> int:

@@ -46,6 +46,7 @@ def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) ->
             "lengths": [[steps, len(list(run))] for steps, run in itertools.groupby(dataset.lengths.tolist())],
             "bytes": path.stat().st_size,
             "columns": columns,
+            "returns": {"mean": float(dataset.returns.mean()), "std": float(dataset.returns.std())},
         }
         files.write_json(part / "data" / "metadata.json", _for_minari(dataset, metadata, name, path) | {"utds": ours})
     return load(name)

@@ -1,16 +1,20 @@
 """Datasets in the terminal: a list of them, one in detail, its returns as a picture."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from rich.table import Table
 from rich.text import Text
 
+from utds import terminal
 from utds.data import actions as units
+from utds.data import store
 from utds.data.columns import COLUMNS, KNOWN
 from utds.data.dataset import Dataset
 from utds.data.importing import Imported
+from utds.errors import DataError
 
 _BINS = 12
 _WIDTH = 40  # characters of the longest bar
@@ -18,42 +22,98 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
-    """One line a stored dataset, from its metadata alone."""
-    table = Table("id", "kind", "episodes", "steps", "MB", "digest")
-    table.columns[0].no_wrap = True
-    for column in table.columns[2:5]:
-        column.justify = "right"
+    """One line per stored dataset."""
+    table = terminal.table("id", numbers=("episodes", "steps", "return", "MB"))
+    for row in rows(found):
+        if row["damaged"]:
+            table.add_row(row["id"], "damaged", *["–"] * 3)
+            continue
+        returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
+        numbers = ("–" if row[name] is None else str(row[name]) for name in ("episodes", "steps", "megabytes"))
+        episodes, steps, size = numbers
+        table.add_row(row["id"], episodes, steps, returns, size)
+    return table
+
+
+def rows(found: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """What `utds data list --json` prints of every stored dataset, from its metadata alone."""
     for name, described in found:
         ours = described.get("utds", {})
-        table.add_row(
-            name,
-            (ours.get("metadata", {}).get("kind") or "–") if described else "damaged",
-            str(described.get("total_episodes", "–")),
-            str(described.get("total_steps", "–")),
-            str(described.get("dataset_size", "–")),
-            ours.get("digest", "–")[:8],
-        )
-    return table
+        metadata, returns = ours.get("metadata", {}), ours.get("returns") or _returns(name, bool(ours))
+        yield {
+            "id": name,
+            "task": metadata.get("task"),
+            "kind": metadata.get("kind"),
+            "episodes": described.get("total_episodes"),
+            "steps": described.get("total_steps"),
+            "return_mean": returns.get("mean"),
+            "return_std": returns.get("std"),
+            "megabytes": described.get("dataset_size"),
+            "digest": ours.get("digest"),
+            "damaged": not described,
+        }
+
+
+def _returns(name: str, ours: bool) -> dict[str, float]:
+    """Of a dataset whose metadata don't hold them, as earlier versions wrote it: from its rewards."""
+    if not ours:
+        return {}
+    try:
+        found = store.load(name).returns
+    except DataError:
+        return {}
+    return {"mean": float(found.mean()), "std": float(found.std())}
 
 
 def imports(made: Sequence[Imported]) -> Table:
     """What was found in each source, and what became of it."""
-    table = Table("id", "from", "task", "episodes", "steps", "actions", "rewards")
-    table.columns[0].no_wrap = True
-    for column in table.columns[3:5]:
-        column.justify = "right"
+    table = terminal.table("id", "from", "actions", "rewards", numbers=("episodes", "steps"))
     for each in made:
         data, meta = each.dataset, each.dataset.metadata
         table.add_row(
             each.id,
             f"{each.format}: {each.source}",
-            meta.task,
+            f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
+            f"{meta.task}: "
+            + ("none" if meta.labelling == "zero" else f"{data.rewards.min():.4g} to {data.rewards.max():.4g}"),
             str(data.episodes),
             str(data.size),
-            f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
-            "none" if meta.labelling == "zero" else f"{data.rewards.min():.4g} to {data.rewards.max():.4g}",
         )
     return table
+
+
+def imported(each: Imported, digest: str | None) -> dict[str, Any]:
+    """What `utds data import --json` prints of a dataset; no digest: it wasn't stored."""
+    data, meta = each.dataset, each.dataset.metadata
+    return {
+        "id": each.id,
+        "format": each.format,
+        "source": str(each.source),
+        "task": meta.task,
+        "episodes": data.episodes,
+        "steps": data.size,
+        "action_low": list(meta.action_low) or [-1.0] * data.action_size,
+        "action_high": list(meta.action_high) or [1.0] * data.action_size,
+        "labelling": meta.labelling,
+        "reward_min": float(data.rewards.min()),
+        "reward_max": float(data.rewards.max()),
+        "notes": list(each.notes),
+        "digest": digest,
+    }
+
+
+def as_json(dataset: Dataset) -> dict[str, Any]:
+    """What `utds data show --json` prints."""
+    return {
+        "id": dataset.name,
+        "digest": dataset.digest,
+        "episodes": dataset.episodes,
+        "transitions": dataset.size,
+        "metadata": asdict(dataset.metadata),
+        "columns": list(ranges(dataset)),
+        "lengths": dataset.lengths.tolist(),
+        "returns": dataset.returns.tolist(),
+    }
 
 
 def facts(dataset: Dataset) -> Table:
@@ -86,21 +146,34 @@ def facts(dataset: Dataset) -> Table:
 
 def statistics(dataset: Dataset) -> Table:
     """Shape, range and mean of each column."""
-    table = Table("column", "dtype", "shape", "min", "mean", "max", "MB")
-    for column in table.columns[3:]:
-        column.justify = "right"
+    table = terminal.table("column", "dtype", "shape", numbers=("min", "mean", "max", "MB"))
+    for row in ranges(dataset):
+        numbers = (f"{row[name]:.4g}" for name in ("min", "mean", "max"))
+        shape = " × ".join(str(size) for size in row["shape"])
+        table.add_row(row["column"], row["dtype"], shape, *numbers, f"{row['bytes'] / 1e6:.1f}")
+    return table
+
+
+def ranges(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """What is known of each column as a whole."""
     for name in dataset.columns:
         values = dataset.read(name)
-        numbers = [f"{float(value):.4g}" for value in (values.min(), values.mean(dtype=np.float64), values.max())]
-        shape = " × ".join(str(size) for size in values.shape)
-        table.add_row(name, np.dtype(COLUMNS[name].dtype).name, shape, *numbers, f"{values.nbytes / 1e6:.1f}")
-    return table
+        yield {
+            "column": name,
+            "dtype": np.dtype(COLUMNS[name].dtype).name,
+            "shape": list(values.shape),
+            "min": float(values.min()),
+            "mean": float(values.mean(dtype=np.float64)),
+            "max": float(values.max()),
+            "bytes": values.nbytes,
+        }
 
 
 def picture(returns: np.ndarray, title: str = "returns of the episodes") -> Text:
     """A histogram of the returns [E]: a bar for each of twelve equal intervals."""
     low, high = float(returns.min()), float(returns.max())
-    head = f"{title}: mean {returns.mean():.4g}, median {np.median(returns):.4g}, deviation {returns.std():.4g}\n"
+    head = f"{title}: mean {returns.mean():.4g}, median {np.median(returns):.4g}, "
+    head += f"standard deviation {returns.std():.4g}\n"
     if low == high:
         return Text(f"{head}all {len(returns)} are {low:.4g}")
     counts, edges = np.histogram(returns, _BINS, (low, high))

@@ -136,5 +136,5 @@ class Simulator:
             copies = ", ".join(map(str, np.flatnonzero(~sane)))
             raise SimulationError(
                 f"{self.domain.name}: the physics of copy {copies} blew up (NaN, infinite or huge values); "
-                "reset or set_physics to go on"
+                "reset or set_physics to continue"
             )

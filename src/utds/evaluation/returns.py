@@ -74,6 +74,25 @@ class Evaluation:
         row = {"return": self.mean, "standard_error": self.standard_error}
         return row if self.score is None else row | {"score": self.score}
 
+    def to_json(self) -> dict[str, Any]:
+        """Everything as plain values."""
+        names = ("task", "mean", "standard_error", "interval", "score", "seeds", "returns")
+        return {name: getattr(self, name) for name in names}
+
+    def _repr_html_(self) -> str:
+        from utds import html
+
+        low, high = self.interval
+        episodes = len(self.returns) // self.seeds
+        about = {
+            "return": f"{self.mean:z.4g}",
+            "95 % interval": None if math.isnan(low) else f"{low:z.4g} to {high:z.4g}",
+            "normalised score": None if self.score is None else f"{self.score:.1f}",
+            "over": f"{self.seeds} seeds, {episodes} episodes each" if self.seeds > 1 else f"{episodes} episodes",
+            "episodes": html.sparkline(self.returns, "returns in order"),
+        }
+        return html.block(f"Evaluation on {self.task}", html.facts(about))
+
     def __str__(self) -> str:
         low, high = self.interval
         interval = "" if math.isnan(low) else f" [{low:z.1f}, {high:z.1f}]"
@@ -101,7 +120,7 @@ def evaluate_env(
     A policy in [-1, 1] is scaled to the box; one that is `raw` speaks the environment's unit already.
     """
     _check(episodes)
-    env = gymnasium.make(env) if isinstance(env, str) else env
+    env = make_env(env) if isinstance(env, str) else env
     rescale = _to_box(env.action_space, raw)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     totals = []
@@ -116,6 +135,15 @@ def evaluate_env(
             totals.append(total)
             advance()
     return Evaluation(name, tuple(totals))
+
+
+def make_env(id: str) -> gymnasium.Env:
+    """The Gymnasium environment of that id; one that doesn't exist or doesn't load is an error of one line."""
+    try:
+        return gymnasium.make(id)
+    except (gymnasium.error.Error, ImportError, ValueError) as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise ConfigError(f"Gymnasium can't make the environment {id!r}: {reason}") from None
 
 
 def evaluator(

@@ -4,6 +4,7 @@ A task's own data is poor; other tasks of the same robot were recorded plentiful
 trained on the same budget: own data alone, everything with CQL (Direct Sharing), with CDS, and with UTDS.
 """
 
+import contextlib
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from utds import algorithms, training
+from utds import algorithms, terminal, training
 from utds.collection import kinds, ladder
+from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
 from utds.evaluation import Evaluation
 from utds.quickstart import pictures
 from utds.training.run import Run
@@ -73,11 +75,13 @@ STORIES = {
 }
 
 
-def run(domain: str, out: Path, seed: int = 0, episodes: int = 10) -> list[tuple[str, Evaluation]]:
+def run(
+    domain: str, out: Path, seed: int = 0, episodes: int = 10, console: Console | None = None
+) -> list[tuple[str, Evaluation]]:
     """Generate, train, evaluate, print and draw; returns each method's evaluation."""
     if domain not in STORIES:
         raise ConfigError(f"there is no quickstart on {domain!r}; there are {', '.join(STORIES)}")
-    story, console = STORIES[domain], Console()
+    story, console = STORIES[domain], console or Console()
     main, others = data(story, seed)
     console.print(f"[bold]{story.main}[/]: {_describe(main)}")
     for other in others:
@@ -92,9 +96,21 @@ def run(domain: str, out: Path, seed: int = 0, episodes: int = 10) -> list[tuple
 
 
 def data(story: Story, seed: int) -> tuple[Dataset, list[Dataset]]:
-    """The main task's own data and the others', rolled out from the policies that ship."""
-    main = kinds.generate(ladder.load(story.main), story.kind, story.episodes, seed)
-    return main, [kinds.generate(ladder.load(task), "replay", story.share_episodes, seed) for task in story.share]
+    """The main task's own data and the others', rolled out from the policies that ship, and stored.
+
+    Stored, other commands find what the runs were trained on; under ids of the quickstart's own, so that nothing of the
+    user's is replaced.
+    """
+
+    def stored(task: str, kind: str, episodes: int) -> Dataset:
+        made, id = kinds.generate(ladder.load(task), kind, episodes, seed), f"{task}/quickstart-{kind}-seed-{seed}"
+        with contextlib.suppress(DataError):  # there is none yet, or it was damaged
+            if (there := store.load(id)).digest == made.digest:
+                return there
+        return made.save(id, overwrite=True)
+
+    main = stored(story.main, story.kind, story.episodes)
+    return main, [stored(task, "replay", story.share_episodes) for task in story.share]
 
 
 def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: int) -> dict[str, Run]:
@@ -116,8 +132,8 @@ def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: i
 
 def table(story: Story, main: Dataset, found: list[tuple[str, Evaluation]]) -> Table:
     """What a newcomer should see."""
-    shown = Table("what the policy learnt from", "return", "95 % interval", title=f"{story.main}, mean over episodes")
-    shown.columns[1].justify = shown.columns[2].justify = "right"
+    heads, title = ("return", "95 % interval"), f"{story.main}, mean over episodes"
+    shown = terminal.table("what the policy learnt from", numbers=heads, title=title)
     best = main.returns.max()
     shown.add_row("its own data as recorded: mean episode", f"{main.returns.mean():.0f}", "")
     shown.add_row("its own data as recorded: best episode", f"{best:.0f}", "")

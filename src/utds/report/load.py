@@ -6,9 +6,8 @@ What can't be read is named.
 import functools
 import json
 import math
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -73,7 +72,7 @@ class Result:
 def read(folders: list[Path]) -> tuple[list[Result], list[str]]:
     """All finished runs below the folders, in order of their paths, and a line for each that can't be used."""
     results, problems = [], []
-    for path in dict.fromkeys(path for folder in folders for path in _run_folders(folder)):
+    for path in dict.fromkeys(path for folder in folders for path in run_files.folders(folder)):
         try:
             result = _read_run(path)
         except DataError as error:
@@ -87,27 +86,17 @@ def read(folders: list[Path]) -> tuple[list[Result], list[str]]:
     return results, problems
 
 
-def _run_folders(folder: Path) -> Iterator[Path]:
-    if not folder.is_dir():
-        raise DataError(f"{folder} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
-    for current, inner, names in os.walk(folder):
-        if {"config.json", "result.json", "evaluations.csv"} & set(names):
-            inner.clear()
-            yield Path(current)
-        inner[:] = sorted(name for name in inner if not name.startswith("."))
-
-
 def _read_run(path: Path) -> Result | None:
     """None for the folder of a collection, which has a config of another shape, and for trials of a search."""
     if not run_files.is_run(path):
         raise DataError(f"{path} is half-written: it has no config.json")
-    if "warmup" in run_files.checked(path / "config.json", {}):
+    if run_files.is_collection(path):
         return None
     config, done, cell = run_files.config(path), run_files.result(path), run_files.cell(path)
     if cell.get("trial") is not None:
         return None
     if done.get("steps") != config["steps"]:
-        raise DataError(f"{path} is unfinished: `--resume` goes on with it")
+        raise DataError(f"{path} is unfinished: resume it with `--resume`")
     domain = config["domain"] or config["task"]
     own, *shared = [source["id"] for source in config["sources"]]
     known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded

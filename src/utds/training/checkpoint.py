@@ -1,4 +1,4 @@
-"""Checkpoints: everything a run needs to go on bit-exactly, in one safetensors file that is replaced atomically.
+"""Checkpoints: everything a run needs to resume bit-exactly, in one safetensors file that is replaced atomically.
 
     checkpoint.safetensors    arrays: every seed's state and its running totals of metrics
                               JSON:   the step, the seeds

@@ -4,7 +4,7 @@ config.json              algorithm with every field, steps, seeds, the pool's so
 provenance.json          versions and dataset digests; the same on every host
 metrics.csv              a row for every seed and `log_every` steps
 evaluations.csv          a row for every seed and evaluation
-checkpoint.safetensors   to go on from
+checkpoint.safetensors   to resume from
 policy-0.safetensors …   the last policy of each seed: normalisation, actor, critics
 policies/                those of the evaluations, <seed>-<step>.safetensors, without critics
 result.json              once finished
@@ -79,6 +79,40 @@ class Run:
         files.write_json(folder / "config.json", config)
         _write_provenance(folder / "provenance.json", config)
         return cls(folder)
+
+    def __repr__(self) -> str:
+        config, result = self.config, self.result
+        seeds = f"{len(self.seeds)} seed{'s' * (len(self.seeds) > 1)}"
+        found = result.get("evaluation", {}).get("return", {}).get("mean")
+        state = "unfinished" if not self.finished else "finished" if found is None else f"return {found:.1f}"
+        what = f"{config['algorithm']['name']} on {config['task']}, {config['steps']} steps, {seeds}, {state}"
+        return f"<Run {self.path}: {what}>"
+
+    def _repr_html_(self) -> str:
+        from utds import html, terminal
+
+        config, rows = self.config, self.evaluations
+        own, *shared = [source["id"] for source in config["sources"]]
+        about = {
+            "task": config["task"],
+            "algorithm": config["algorithm"]["name"],
+            "data": own,
+            "shared": ", ".join(shared) or None,
+            "steps": f"{config['steps']:,}" + ("" if self.finished else ", unfinished"),
+        }
+        end = max((row["step"] for row in rows), default=None)
+        last = [row for row in rows if row["step"] == end]
+        names = [name for name in ("return", "standard_error", "score") if any(name in row for row in last)]
+        cells = [(row["seed"], *(terminal.number(row.get(name), 4) for name in names)) for row in last]
+        lines = {}
+        for seed in self.seeds:
+            mine = [row for row in rows if row["seed"] == seed and "return" in row]
+            lines[f"seed {seed}"] = [row["step"] for row in mine], [row["return"] for row in mine]
+        parts = [html.facts(about)]
+        if cells:
+            head = ("seed", *(name.replace("_", " ") for name in names))
+            parts += [html.table(head, cells), html.curves(lines, "gradient steps", "return")]
+        return html.block(f"Run {self.path}", *parts)
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -172,6 +206,9 @@ class Run:
         from utds import evaluation
 
         seed = evaluation.SEED if seed is None else seed
+        env = evaluation.make_env(env) if isinstance(env, str) else env
+        if env is not None:
+            self._check_fits(env)
         found = []
         for trained in self.seeds:
             if env is None:
@@ -181,6 +218,17 @@ class Run:
                 raw = bool(self.config["action_low"])
                 found.append(evaluation.evaluate_env(self._actor(trained), env, episodes, seed, raw=raw))
         return evaluation.over_seeds(found)
+
+    def _check_fits(self, env: Any) -> None:
+        """Observations and actions of an environment must be as wide as the policy's."""
+        widths = [math.prod(space.shape or ()) for space in (env.observation_space, env.action_space)]
+        mine = [self.config["observation_size"], self.config["action_size"]]
+        if widths != mine:
+            name = env.spec.id if env.spec else type(env.unwrapped).__name__
+            raise ConfigError(
+                f"{name} has {widths[0]} observations and {widths[1]} actions, but the policy of {self.path} takes "
+                f"{mine[0]} and gives {mine[1]}; choose an environment of the same robot"
+            )
 
     def _actor(self, seed: int) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
         """A seed's policy as `act` has it, its file read once."""

@@ -14,7 +14,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,22 @@ checked = read  # checked(path, schema)
 
 def is_run(folder: Path) -> bool:
     return (folder / "config.json").exists()
+
+
+def is_collection(folder: Path) -> bool:
+    """Whether `utds collect` works in the folder: its config.json has another shape."""
+    return "warmup" in read(folder / "config.json", {})
+
+
+def folders(root: Path) -> Iterator[Path]:
+    """Folders below `root` that hold files of a run, half-written ones too, in order of their paths."""
+    if not root.is_dir():
+        raise DataError(f"{root} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
+    for current, inner, names in os.walk(root):
+        if {"config.json", "result.json", "evaluations.csv"} & set(names):
+            inner.clear()
+            yield Path(current)
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
 
 
 def config(folder: Path) -> dict[str, Any]:

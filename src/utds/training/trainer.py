@@ -28,6 +28,8 @@ from utds.data.actions import to_raw
 from utds.data.pool import Info, Pool
 from utds.errors import ConfigError, TrainingError
 from utds.training import checkpoint
+from utds.training.loggers import Log, Logger, opened
+from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, fresh
 from utds.training.run import Run, act, recorded_returns
 from utds.training.run_files import is_run
@@ -57,6 +59,7 @@ def train(
     divergence: float = DIVERGENCE,
     vmap: bool | None = None,
     trust_dynamics: bool = False,
+    loggers: Sequence[Logger | str] = (),
 ) -> Run:
     """Train every seed for `steps` gradient steps and return the run.
 
@@ -76,15 +79,18 @@ def train(
         eval_every: steps between evaluations; a tenth of all if not given.
         log_every: steps per row of metrics.csv; as `eval_every` but at most 1,000 if not given.
         checkpoint_every: steps between checkpoints; as `eval_every` if not given.
-        resume: go on with the run in `out`, if there is one.
+        resume: resume the run in `out`, if there is one.
         divergence: stop when |Q| exceeds this multiple of the largest possible return.
         vmap: train the seeds under `vmap` or one after the other; `vmap` where there is an accelerator if not given.
         trust_dynamics: share data without checking, before a new run, that it moves as the main data does.
+        loggers: "tensorboard", "wandb", or anything with the methods of `utds.training.loggers.Logger`: each is handed
+            what metrics.csv and evaluations.csv get.
 
     Returns:
         The run: its metrics, evaluations and policies.
     """
     algorithm = algorithms.make("utds") if algorithm is None else algorithm
+    chosen = make_loggers(loggers)
     steps = algorithms.default_steps(algorithm, pool) if steps is None else steps
     eval_every = max(1, steps // 10) if eval_every is None else eval_every
     log_every = min(1_000, eval_every) if log_every is None else log_every
@@ -105,9 +111,11 @@ def train(
         check_dynamics(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
         run = Run.claim(folder, config, resume)
-        if not run.finished:
-            vmap = jax.default_backend() != "cpu" if vmap is None else vmap
-            Trainer(run, pool, evaluate, vmap).train()
+        if run.finished:
+            with opened(chosen, run):  # which shows them what there is
+                return run
+        vmap = jax.default_backend() != "cpu" if vmap is None else vmap
+        Trainer(run, pool, evaluate, vmap, chosen).train()
     return run
 
 
@@ -134,8 +142,11 @@ def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGEN
 class Trainer:
     """The loop over bursts, and what happens between them."""
 
-    def __init__(self, run: Run, pool: Pool, evaluate: Evaluate | None, vmap: bool = False) -> None:
-        self.run, self.seeds = run, run.seeds
+    def __init__(
+        self, run: Run, pool: Pool, evaluate: Evaluate | None, vmap: bool = False, loggers: Sequence[Logger] = ()
+    ) -> None:
+        self.run, self.seeds, self.loggers = run, run.seeds, loggers
+        self.hand_on: Log = lambda group, rows: None  # to the loggers, while training
         self.algorithm = algorithms.resolve(run.algorithm, run.config["steps"])  # a run may be resumed with more steps
         self.pool = _anonymous(pool)
         self.evaluate = evaluate
@@ -154,7 +165,11 @@ class Trainer:
         states, first = self.begin()
         step = first
         title = f"training {config['algorithm']['name']} on {config['task']}"
-        with signals() as pending, progress.bar(title, config["steps"]) as bar:
+        with (
+            signals() as pending,
+            opened(self.loggers, self.run) as self.hand_on,
+            progress.bar(title, config["steps"]) as bar,
+        ):
             bar(step)
             burst = 1
             while step < config["steps"]:
@@ -205,6 +220,7 @@ class Trainer:
             for (seed, seed_state), row in zip(self._each(states), watched, strict=True)
         ]
         self.run.log("metrics.csv", rows)
+        self.hand_on("train", rows)
         for (seed, _), row in zip(self._each(states), watched, strict=True):
             if not self.warned and (words := self.watch.warning(row)):
                 self.warned = True
@@ -226,6 +242,7 @@ class Trainer:
             rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
             self.run.keep_policy(seed, Policy.of(seed_state.state), step)
         self.run.log("evaluations.csv", rows)
+        self.hand_on("evaluation", rows)
         if "return" in rows[0]:
             self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
             progress.line(f"{self.run.path}: step {step} of {self.run.config['steps']}, {self.note}")

@@ -92,7 +92,7 @@ def _episode(path: Path, steps: int) -> Episode:
             )
     discount = found["discount"].reshape(-1)[1:]
     if (discount[:-1] == 0).any():
-        raise DataError(f"{path}: discount is 0 at row {int(np.argmin(discount)) + 1}, but the episode goes on")
+        raise DataError(f"{path}: discount is 0 at row {int(np.argmin(discount)) + 1}, but the episode continues")
     return Episode(
         observations=found["observation"],
         actions=found["action"][1:],

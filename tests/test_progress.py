@@ -1,0 +1,48 @@
+"""Progress where it is read: a bar in a notebook, lines in a log."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from utds import progress
+
+
+class ZMQInteractiveShell:
+    """What IPython's shell is called in a notebook."""
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A notebook that keeps what is shown below a cell."""
+    shown = []
+
+    def display(first, display_id):
+        shown.append(first)
+        return SimpleNamespace(update=shown.append)
+
+    module = SimpleNamespace(HTML=str, display=display)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=ZMQInteractiveShell, display=module))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    return shown
+
+
+def test_a_bar_in_a_notebook(notebook, capsys):
+    with progress.bar("training <b>", total=4) as advance:
+        advance(1)
+        advance(1, note="return 7")
+        advance(2)
+        progress.line("not shown twice")
+    first, second, third, end = notebook[1:]
+    assert 'value="1.0" max="4"' in first and "25%" in first and "training &lt;b&gt;" in first
+    assert "50%" in second and "steps/s" in second and "return 7" in second
+    assert "100%" in third and "return 7" in third and end == ""
+    assert capsys.readouterr().err == ""
+
+
+def test_no_bar_but_lines_in_a_log(capsys):
+    with progress.bar("training", total=4) as advance:
+        advance(4)
+        progress.line("step 4")
+    assert capsys.readouterr().err == "step 4\n"
