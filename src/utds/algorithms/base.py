@@ -80,7 +80,7 @@ Metrics = dict[str, Any]  # scalars, or `Mean`s
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["mean", "std", "reward_min", "reward_max"],
+    data_fields=["mean", "std", "reward_min", "reward_max", "reward_size"],
     meta_fields=["observation_size", "action_size"],
 )
 @dataclass(frozen=True)
@@ -93,6 +93,7 @@ class Spec:
     std: Any = 1.0  # [O] or scalar, observations are divided by it
     reward_min: Any = 0.0  # smallest reward in the data
     reward_max: Any = 1.0  # largest reward in the data
+    reward_size: Any = 0.5  # mean absolute reward
 
     @staticmethod
     def of(pool: Pool) -> Spec:
@@ -104,6 +105,7 @@ class Spec:
             std=pool.std,
             reward_min=pool.reward_min,
             reward_max=pool.reward_max,
+            reward_size=pool.reward_size,
         )
 
     def normalizer(self, enabled: bool = True) -> Normalizer:

@@ -69,7 +69,7 @@ class UTDS(TD3):
     ood_floor: Floor = None  # least value of an OOD pseudo-target: a number, none, or "auto" as for `floor`
     bootstrap: Bootstrap = "target"  # which critics the Bellman target reads
     ensemble_target: bool = False  # all critics learn one target, from their mean, instead of each from its own value
-    prior_scale: float = 0.0  # size of each critic's fixed random function, as a share of (r_max − r_min)/(1 − γ)
+    prior_scale: float = 0.0  # size of each critic's fixed random function, in mean absolute rewards over 1 − γ
     shared_ratio: float = 1.0  # factor on both penalties on shared data, at the start
     shared_ratio_steps: Steps = "50%"  # steps, or share of the run, over which that factor goes linearly to 1
     sampling: Sampling = "pool"  # uniform over what; pool: as the pool says
@@ -91,7 +91,7 @@ class UTDS(TD3):
         critic = super().init_critic(key, spec)
         if not self.prior_scale:
             return critic
-        scale = self.prior_scale * (spec.reward_max - spec.reward_min) / (1 - self.discount)
+        scale = self.prior_scale * spec.reward_size / (1 - self.discount)
         sizes = (self.num_critics, spec.observation_size, spec.action_size)
         return (*critic, init_priors(jax.random.fold_in(key, 1), *sizes, scale))  # type: ignore[arg-type]
 

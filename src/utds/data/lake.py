@@ -107,7 +107,9 @@ class Lake:
         columns["episodes"][-1] = size
         self.columns = Columns(**jax.device_put(columns))
         self._labels: list[_Labels] = []
-        self._bounds: dict[tuple[int, int], tuple[float, float]] = {}  # (row, dataset) -> least and greatest reward
+        self._rewards: dict[
+            tuple[int, int], tuple[float, float, float]
+        ] = {}  # (row, dataset) -> least, greatest, Σ |r|
         self._measure(0, columns["rewards"][0], range(len(self.datasets)))
         for task in tasks:
             known = [i for i, data in enumerate(self.datasets) if data.metadata.task != task and is_known(data, task)]
@@ -133,7 +135,7 @@ class Lake:
         if running is not None and sampling != "transitions":
             raise ConfigError("weights are of transitions: leave out sampling='episodes'")
         mean, std = _statistics(data, spans)
-        bounds = np.array([self._bounds[row, i] for row, i in zip(rows, sources, strict=True)])
+        least, greatest, total = np.array([self._rewards[row, i] for row, i in zip(rows, sources, strict=True)]).T
         return Pool(
             columns=self.columns,
             ranges=Ranges(
@@ -145,8 +147,9 @@ class Lake:
             ),
             mean=jnp.array(mean, jnp.float32),
             std=jnp.array(std, jnp.float32),
-            reward_min=jnp.float32(bounds.min()),
-            reward_max=jnp.float32(bounds.max()),
+            reward_min=jnp.float32(least.min()),
+            reward_max=jnp.float32(greatest.max()),
+            reward_size=jnp.float32(total.sum() / sum(self.datasets[i].size for i in sources)),
             info=Info(
                 task=data[0].metadata.task,
                 domain=data[0].metadata.domain,
@@ -209,7 +212,7 @@ class Lake:
         for index in datasets:
             start = self._spans[index].start
             part = rewards[start : start + self.datasets[index].size]
-            self._bounds[row, index] = float(part.min()), float(part.max())
+            self._rewards[row, index] = float(part.min()), float(part.max()), float(np.abs(part).sum(dtype=float))
 
 
 def _load(data: Dataset, columns: dict[str, np.ndarray], spans: list[_Span], datasets: Sequence[Dataset]) -> _Span:

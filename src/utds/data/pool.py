@@ -96,7 +96,7 @@ class Info:
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "weights"],
+    data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "reward_size", "weights"],
     meta_fields=["info"],
 )
 @dataclass(frozen=True, repr=False)
@@ -109,6 +109,7 @@ class Pool:
     std: Array  # [O], likewise; 1 where a feature is constant, so that dividing by it is safe
     reward_min: Array  # [] over the pool, as relabelled
     reward_max: Array  # []
+    reward_size: Array  # [] mean absolute reward
     info: Info
     weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
 
