@@ -35,6 +35,7 @@ _PUBLIC = {
     "advise": "utds.adviser",
     "algorithm": "utds.algorithms",
     "domains": "utds.domains",
+    "evaluate_offline": "utds.training.offline",
     "load": "utds.data.store",
     "register_algorithm": "utds.algorithms",
     "share": "utds.data.lake",

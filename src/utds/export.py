@@ -15,6 +15,7 @@ import numpy as np
 from utds import files
 from utds.algorithms.base import Policy
 from utds.algorithms.utds import uncertainty
+from utds.data.actions import to_raw
 from utds.errors import ConfigError, MissingExtra, TrainingError
 from utds.networks import MLP, Layer, LeakyLayer, TanhLayer, q_values
 from utds.training.run import Run, act
@@ -26,14 +27,18 @@ TOLERANCE = 1e-4
 ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu"}  # a LeakyRelu's slope is 0.01 by default
 
 
-def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
-    """Write the policy of one seed of a run, by default the first seed's."""
+def export(
+    run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None
+) -> Path:
+    """Write the policy of one seed of a run, by default the first seed's after the last step."""
     try:
         import onnx
         import onnxruntime
     except ImportError:
         raise MissingExtra("exporting needs onnx and onnxruntime: pip install 'utds[onnx]'") from None
-    policy = run.policy(seed)
+    policy = run.policy(seed, step)
+    if ensemble and step is not None:
+        raise ConfigError(f"{run.path} kept the policy of step {step} without its critics; leave out the ensemble")
     if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
         raise ConfigError(f"{run.path} has no ensemble of critics: its algorithm is {run.config['algorithm']['name']}")
     bounds = run.config["action_low"], run.config["action_high"]
@@ -44,7 +49,7 @@ def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ense
     with files.atomic(path) as part:
         part.write_bytes(model.SerializeToString())
         session = onnxruntime.InferenceSession(str(part), providers=["CPUExecutionProvider"])
-        _compare(session, run, seed, policy, ensemble)
+        _compare(session, run, policy, ensemble)
     return Path(path)
 
 
@@ -148,15 +153,14 @@ def _member(layer: Any, i: int) -> Any:
     return type(layer)(*(None if array is None else array[i] for array in layer))
 
 
-def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble: bool) -> None:
+def _compare(session: Any, run: Run, policy: Policy, ensemble: bool) -> None:
     """Refuse a file that doesn't compute what the policy computes."""
     random = np.random.default_rng(0)
     noise = random.standard_normal((CHECKED, run.config["observation_size"]))
     observations = (np.asarray(policy.normalizer.mean) + noise * np.asarray(policy.normalizer.std)).astype(np.float32)
-    actions = run.act(observations, seed)
-    pairs = [("actions", actions)]
+    unit = act(run.algorithm, policy, observations)
+    pairs = [("actions", to_raw(unit, run.config["action_low"], run.config["action_high"]))]
     if ensemble:
-        unit = act(run.algorithm, policy, observations)
         pairs.append(("uncertainty", _gamma(policy, observations, unit)))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})

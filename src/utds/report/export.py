@@ -10,6 +10,7 @@ from utds.report.commands import command
 from utds.report.findings import EVERYTHING, WHICH, Gain
 from utds.report.load import OWN
 from utds.report.table import RECORDED, Study
+from utds.training.offline import Comparison
 
 COLUMNS = (
     "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
@@ -43,6 +44,11 @@ def to_markdown(study: Study) -> str:
     lead = gains[0] if gains else None
     lines = [f"# {text.title(study, lead)}", "", text.sentence(study, lead), ""]
     lines += [text.tuning(study), ""] if text.tuning(study) else []
+    for found in study.comparisons:
+        title = f"{found.task}: {found.horizon} steps discounted by {found.discount:g}, on {', '.join(found.sources)}"
+        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(found.verdict)}", ""]
+        lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(found))
+        lines += [f"- {line}" for line in found.warnings] + [""] * bool(found.warnings)
     if gains:
         header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
         rows = [(g.algorithm, f"{g.single}, own data", g.settings, *_intervals(g)) for g in gains]
@@ -56,11 +62,9 @@ def to_markdown(study: Study) -> str:
                 for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
-    lines += [
-        "## Settings",
-        "",
-        *_table(("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]"), _settings(study)),
-    ]
+    if study.cells:
+        header = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
+        lines += ["## Settings", "", *_table(header, _settings(study))]
     for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
         lines += [f"## {title}", "", *(f"- {line}" for line in named), ""] if named else []
     return "\n".join(lines)
@@ -68,6 +72,13 @@ def to_markdown(study: Study) -> str:
 
 def _intervals(gain: Gain) -> tuple[str, str]:
     return text.interval(gain.gain, 1, plus=True), text.interval(gain.probability, 2)
+
+
+def _candidates(found: Comparison) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [
+        (c.run, "yes" if c.shares else "no", c.seed, c.step, c.estimate, f"{c.outside:.0%}") for c in found.candidates
+    ]
+    return [*rows, (f"recorded, {found.recorded.episodes} episodes", "", "", "", found.recorded, "")]
 
 
 def _settings(study: Study) -> list[tuple[object, ...]]:
