@@ -180,7 +180,8 @@ def evaluate_offline(
         if not run.finished:
             raise ConfigError(f"{run.path} is unfinished: go on with it (--resume) before it is judged")
     discounts = [getattr(run.algorithm, "discount", FQE.discount) for run in found]
-    judge = FQE(**{"discount": max(discounts)} | options)
+    chosen: dict[str, Any] = {"discount": max(discounts)} | options
+    judge = FQE(**chosen)
     pool, notes = common_pool(found, rewards)
     horizon = judge.horizon or fqe.horizon_of(pool)
     recorded = fqe.recorded(pool, judge.discount, horizon)  # refuses a horizon that no episode has, before any work
@@ -221,7 +222,8 @@ def evaluate_offline(
 
 def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]) -> Comparison:
     """From run directories, their configurations and their offline.json, all of one comparison."""
-    found, common = [], {}
+    found: list[Candidate] = []
+    common: Mapping[str, Any] = {}
     for path, config, common in kept:
         for row in common["policies"]:
             estimate, last = Estimate(tuple(row["values"])), row["step"] == config["steps"]
