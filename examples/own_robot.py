@@ -74,7 +74,8 @@ def judged(own: utds.Dataset, others: list[utds.Dataset], out: Path, steps: int,
     for name, shared in (("alone", []), ("shared", others)):
         pool = utds.share(own, *shared, rewards=reach_right)
         algorithm = utds.algorithm("utds", width=64)
-        runs.append(utds.train(pool, algorithm, steps=steps, eval_every=steps // 2, out=out / name, resume=True))
+        options = {"steps": steps, "eval_every": steps // 2, "trust_dynamics": True}  # the adviser checked dynamics
+        runs.append(utds.train(pool, algorithm, out=out / name, resume=True, **options))
     return utds.evaluate_offline(runs, all_steps=True, rewards=reach_right, steps=fit, width=64)
 
 
