@@ -44,11 +44,13 @@ def to_markdown(study: Study) -> str:
     lead = gains[0] if gains else None
     lines = [f"# {text.title(study, lead)}", "", text.sentence(study, lead), ""]
     lines += [text.tuning(study), ""] if text.tuning(study) else []
-    for found in study.comparisons:
-        title = f"{found.task}: {found.horizon} steps discounted by {found.discount:g}, on {', '.join(found.sources)}"
-        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(found.verdict)}", ""]
-        lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(found))
-        lines += [f"- {line}" for line in found.warnings] + [""] * bool(found.warnings)
+    for judged in study.comparisons:
+        title = (
+            f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}, on {', '.join(judged.sources)}"
+        )
+        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(judged.verdict)}", ""]
+        lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(judged))
+        lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
     if gains:
         header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
         rows = [(g.algorithm, f"{g.single}, own data", g.settings, *_intervals(g)) for g in gains]
@@ -63,8 +65,8 @@ def to_markdown(study: Study) -> str:
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
     if study.cells:
-        header = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
-        lines += ["## Settings", "", *_table(header, _settings(study))]
+        columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
+        lines += ["## Settings", "", *_table(columns, _settings(study))]
     for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
         lines += [f"## {title}", "", *(f"- {line}" for line in named), ""] if named else []
     return "\n".join(lines)
