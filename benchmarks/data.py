@@ -41,7 +41,7 @@ jax.block_until_ready(pool.columns)
 def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 made = peak() - before
-utds.train(pool, utds.algorithm("utds"), steps=3, out=tempfile.mkdtemp() + "/run", evaluate=None)  # the paper's size
+utds.train(pool, utds.make_algorithm("utds", "paper"), steps=3, out=tempfile.mkdtemp() + "/run", evaluate=None)
 print(made, sum(leaf.nbytes for leaf in jax.tree.leaves(pool.columns)), peak())
 """
 
@@ -163,6 +163,7 @@ IMPORT_MEMORY = """
 import sys
 from pathlib import Path
 from utds.data.formats import d4rl
+d4rl.read(Path(sys.argv[2])).dataset(task="robot")  # a small file: everything is imported
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
 before = int(open("/proc/self/statm").read().split()[1]) * 4096
 made = d4rl.read(Path(sys.argv[1])).dataset(task="robot")
@@ -185,6 +186,7 @@ def importing(folder: Path) -> None:
         task="robot",
     )
     d4rl.write(made, folder / "a.hdf5")
+    d4rl.write(made.select([0]), folder / "small.hdf5")
     table_file.write(made, folder / "a.parquet")
 
     def by_h5py() -> list[np.ndarray]:
@@ -200,7 +202,7 @@ def importing(folder: Path) -> None:
         },
         repeats=3,
     )
-    command = [sys.executable, "-c", IMPORT_MEMORY, str(folder / "a.hdf5")]
+    command = [sys.executable, "-c", IMPORT_MEMORY, str(folder / "a.hdf5"), str(folder / "small.hdf5")]
     peak, size = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
     rows = [
         {"what": f"{name}, {IMPORTED:,} steps", "ours": f"{times[name]:.3f} s", "library": f"{times[other]:.3f} s"}

@@ -41,7 +41,6 @@ ROOMS = (  # those of one row don't know each other
 EXCEPTIONS = {
     ("utds.normalizer", "utds.data.pool"): "the type of a batch, for annotations only",
     ("utds.training.run", "utds.export"): "Run.export, called from Python: loaded when it is used",
-    ("utds.evaluation.fqe", "utds.training"): "a Run's policy and data; to be handed in by the caller",
 }
 
 

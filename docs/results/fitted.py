@@ -1,10 +1,10 @@
-"""Does fitted Q evaluation rank policies of known return? Tries it on the policies that ship with the package.
+"""Does fitted Q evaluation tell what policies are worth? Tries it on the policies that ship with the package.
 
     python docs/results/fitted.py --out docs/results/fitted.md
 
 Rolls out the medium-replay data of a task anew for every seed, estimates the value of every policy of the task's ladder
-from that data alone, and holds the order of the estimates against that of the known returns: once over the policies
-that the data covers, which are those that made it and the next one, and once over all.
+from that data alone, and holds estimates and intervals against the truth: episodes on the simulator from the same
+distribution of start states, as long and discounted alike.
 """
 
 from pathlib import Path
@@ -14,75 +14,85 @@ import numpy as np
 import tyro
 from scipy.stats import spearmanr
 
-from utds import files
+from utds import domains, files
 from utds.collection import kinds, ladder
 from utds.data.lake import share
-from utds.evaluation import fqe
+from utds.evaluation import coverage, fqe, rollout
+
+EXPLORING = ("medium-replay", "replay")  # kinds of data whose episodes start as exploration does
 
 
-def estimates(task: str, episodes: int, seed: int, options: dict[str, Any]) -> tuple[list[fqe.Estimate], float]:
-    """The estimate of every rung from one dataset, and the mean return of the data."""
+def truth(task: str, rung: int, kind: str, discount: float, episodes: int) -> float:
+    """The mean of Σ γᵗ r over episodes of a policy on the simulator."""
+    domain, found = domains.task(task)
+    played = rollout.record(
+        domain, ladder.load(task).act(rung), episodes, seed=777, exploration_start=kind in EXPLORING
+    )
+    return float(np.mean(played.rewards[:, :, domain.tasks.index(found)] @ discount ** np.arange(domain.steps)))
+
+
+def lines(task: str, kind: str, episodes: int, seed: int, judge: fqe.FQE, true: dict[int, float]) -> list[str]:
+    """A table of one dataset: what each policy is worth, its estimate, and how much of it lies outside the data."""
     rungs = ladder.load(task)
-    data = kinds.generate(rungs, "medium-replay", episodes, seed)
-    pool = share(data)
-    found = []
-    for rung in range(len(rungs)):
-        found.append(fqe.evaluate(rungs.act(rung), pool, seed, **options))
-        print(f"seed {seed}, return {rungs.returns[rung]:.0f}: {found[-1]}", flush=True)
-    return found, float(data.returns.mean())
-
-
-def page(task: str, values: np.ndarray, episodes: int, worth: float) -> str:
-    """The markdown table of values [seeds, rungs], with rank correlations."""
-    rungs = ladder.load(task)
-    returns, covered = np.array(rungs.returns), rungs.medium + 2
-    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(len(returns))
-    lines = [
-        f"{task}/medium-replay, {episodes} episodes (mean return {worth:.0f}), {len(values)} seeds.",
+    pool = share(kinds.generate(rungs, kind, episodes, seed))
+    found = judge.evaluate({str(rung): rungs.act(rung) for rung in true}, pool, seed)
+    recorded = fqe.recorded(pool, judge.discount)
+    rows = [
+        f"{task}/{kind}, {episodes} episodes of seed {seed}, worth {recorded} as recorded.",
         "",
-        "| return | " + " | ".join(f"{value:.0f}" for value in returns) + " |",
-        "|---" * (len(returns) + 1) + "|",
-        "| estimated value | " + " | ".join(f"{mean:.1f}" for mean in values.mean(axis=0)) + " |",
-        "| deviation over seeds | " + " | ".join(f"{deviation:.1f}" for deviation in spread) + " |",
-        "",
+        "| return | true value | estimate [95 %] | holds it | outside the data |",
+        "|---|---|---|---|---|",
     ]
-    for words, count in (
-        (f"the first {covered}, which the data covers", covered),
-        (f"all {len(returns)}", len(returns)),
-    ):
-        each = [float(spearmanr(returns[:count], row[:count]).statistic) for row in values]
-        lines.append(f"- Spearman over {words}: {', '.join(f'{found:.2f}' for found in each)}")
-    return "\n".join(lines) + "\n"
+    for rung, value in true.items():
+        estimate = found[str(rung)]
+        low, high = estimate.interval
+        outside = coverage.outside(rungs.act(rung), pool, seed)
+        holds = "yes" if low <= value <= high else "no"
+        rows.append(f"| {rungs.returns[rung]:.0f} | {value:.1f} | {estimate} | {holds} | {outside:.0%} |")
+    if len(true) > 2:
+        rank = spearmanr(list(true.values()), [estimate.mean for estimate in found.values()]).statistic
+        rows += ["", f"Spearman's rank correlation of estimates with true values: {rank:.2f}"]
+    return [*rows, ""]
 
 
 def main(
     task: str = "walker-walk",
-    episodes: int = 200,
-    seeds: int = 3,
+    kind: str = "medium-replay",
+    episodes: int = 100,
+    seeds: int = 2,
+    rungs: tuple[int, ...] = (),
+    played: int = 20,
     out: Path | None = None,
     steps: int = fqe.FQE.steps,
     width: int = fqe.FQE.width,
     num_critics: int = fqe.FQE.num_critics,
+    discount: float = fqe.FQE.discount,
 ) -> None:
-    """Rank a ladder's policies from data alone.
+    """Hold estimates of a ladder's policies against the truth.
 
     Args:
         task: whose ladder and data
-        episodes: of medium-replay data
+        kind: of the data
+        episodes: of the data
         seeds: how often, each with data of its own
+        rungs: which policies of the ladder; all if none is named
+        played: episodes on the simulator behind a true value
         out: markdown file to write
         steps: gradient steps of the fit
         width: units of the critics' hidden layers
         num_critics: critics
+        discount: γ
     """
-    options = {"steps": steps, "width": width, "num_critics": num_critics}
-    found = [estimates(task, episodes, seed, options) for seed in range(seeds)]
-    values = np.array([[estimate.mean for estimate in row] for row, _ in found])
-    text = page(task, values, episodes, float(np.mean([worth for _, worth in found])))
-    print(text)
+    options: dict[str, Any] = {"steps": steps, "width": width, "num_critics": num_critics, "discount": discount}
+    judge, chosen = fqe.FQE(**options), rungs or range(len(ladder.load(task)))
+    true = {rung: truth(task, rung, kind, discount, played) for rung in chosen}
+    text: list[str] = []
+    for seed in range(seeds):
+        text += lines(task, kind, episodes, seed, judge, true)
+        print("\n".join(text[-len(true) - 7 :]), flush=True)
     if out is not None:
         with files.atomic(out) as part:
-            part.write_text(text, encoding="utf-8")
+            part.write_text("\n".join(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

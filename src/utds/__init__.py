@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from utds.data.store import load
     from utds.domains.simulator import Simulator
     from utds.training import Run, train
+    from utds.training.offline import evaluate_offline
 
 __all__ = [
     "AWAC",
@@ -66,6 +67,7 @@ __all__ = [
     "__version__",
     "advise",
     "domains",
+    "evaluate_offline",
     "load",
     "make_algorithm",
     "register_algorithm",
@@ -81,6 +83,7 @@ _ELSEWHERE = {  # module of the names that are no algorithm's
     "Run": "utds.training",
     "Simulator": "utds.domains.simulator",
     "advise": "utds.adviser",
+    "evaluate_offline": "utds.training.offline",
     "load": "utds.data.store",
     "share": "utds.data.lake",
     "train": "utds.training",

@@ -14,6 +14,7 @@ import numpy as np
 
 from utds import files
 from utds.algorithms.base import Policy
+from utds.data.actions import to_raw
 from utds.errors import ConfigError, MissingExtra, TrainingError
 from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
 from utds.training.run import Run, act, gamma
@@ -26,14 +27,18 @@ TOLERANCE = 1e-4
 ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu", SineLayer: "Sin"}
 
 
-def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
-    """Write the policy of one seed of a run, by default the first seed's."""
+def export(
+    run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None
+) -> Path:
+    """Write the policy of one seed of a run, by default the first seed's after the last step."""
     try:
         import onnx
         import onnxruntime
     except ImportError:
         raise MissingExtra("exporting needs onnx and onnxruntime: pip install 'utds[onnx]'") from None
-    policy = run.policy(seed)
+    policy = run.policy(seed, step)
+    if ensemble and step is not None:
+        raise ConfigError(f"{run.path} kept the policy of step {step} without its critics; leave out the ensemble")
     if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
         raise ConfigError(f"{run.path} has no ensemble of critics: its algorithm is {run.config['algorithm']['name']}")
     bounds = run.config["action_low"], run.config["action_high"]
@@ -44,7 +49,7 @@ def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ense
     with files.atomic(path) as part:
         part.write_bytes(model.SerializeToString())
         session = onnxruntime.InferenceSession(str(part), providers=["CPUExecutionProvider"])
-        _compare(session, run, seed, policy, ensemble)
+        _compare(session, run, policy, ensemble)
     return Path(path)
 
 
@@ -145,15 +150,14 @@ class _Graph:
         return name
 
 
-def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble: bool) -> None:
+def _compare(session: Any, run: Run, policy: Policy, ensemble: bool) -> None:
     """Refuse a file that doesn't compute what the policy computes."""
     random = np.random.default_rng(0)
     noise = random.standard_normal((CHECKED, run.config["observation_size"]))
     observations = (np.asarray(policy.normalizer.mean) + noise * np.asarray(policy.normalizer.std)).astype(np.float32)
-    actions = run.act(observations, seed)
-    pairs = [("actions", actions)]
+    unit = act(run.algorithm, policy, observations)
+    pairs = [("actions", to_raw(unit, run.config["action_low"], run.config["action_high"]))]
     if ensemble:
-        unit = act(run.algorithm, policy, observations)
         pairs.append(("uncertainty", gamma(policy, observations, unit)[0]))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})

@@ -8,7 +8,8 @@ from minari.data_collector import EpisodeBuffer
 
 from utds.cli import data
 from utds.data import importing, store
-from utds.data.formats import arrays, exorl
+from utds.data.dataset import Dataset
+from utds.data.formats import arrays, d4rl, exorl
 from utds.data.formats import minari as minari_format
 from utds.errors import DataError
 
@@ -205,3 +206,26 @@ def test_a_truncated_minari_file_ends_in_one_line(root):
     with pytest.raises(DataError, match="the file of robot/cut-v0 is damaged") as caught:
         store.load("robot/cut-v0")
     assert "\n" not in str(caught.value)
+
+
+def test_importing_d4rl_holds_little_more_than_the_dataset(tmp_path):
+    """Its arrays are read a block at a time; the file has every state twice."""
+    import tracemalloc
+
+    random, steps = np.random.default_rng(0), 60_000
+    made = Dataset.from_arrays(
+        random.standard_normal((steps + 60, 24), np.float32),
+        random.uniform(-1, 1, (steps, 6)).astype(np.float32),
+        random.random(steps, np.float32),
+        lengths=[1_000] * 60,
+        task="robot",
+    )
+    d4rl.write(made, tmp_path / "a.hdf5")
+    tracemalloc.start()
+    try:
+        read = d4rl.read(tmp_path / "a.hdf5").dataset(task="robot")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert read.digest == made.digest
+    assert peak < 1.5 * sum(made.column(name).nbytes for name in made.columns)

@@ -1,20 +1,16 @@
-"""Fitted Q evaluation on problems whose values are known, and as a user types it."""
-
-import functools
+"""Fitted Q evaluation on problems whose values are known, against the truth on the point mass, and its coverage."""
 
 import jax
 import numpy as np
 import pytest
 
-from utds.algorithms import UTDS
-from utds.cli import main
+from utds import domains
+from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
-from utds.evaluation import fqe
+from utds.evaluation import coverage, fqe, rollout
 from utds.evaluation.fqe import FQE, Estimate
-from utds.training import train
-from utds.training.run import Run
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -53,33 +49,46 @@ def policy(*signs):
     return lambda observations: (observations @ np.array(signs, np.float32))[:, None]
 
 
-POLICIES = {  # name: (what it does in each state, its value in state 0 at γ = 0.9)
-    "stay at the second": (policy(1, -1, 1, 1), 0.9 * 0.2 / 0.1),
-    "stay": (policy(-1, -1, -1, -1), 0.0),
-    "to the last": (policy(1, 1, 1, -1), 0.9 * 0.2 + 0.9**3 / 0.1),
-    "round and round": (policy(1, 1, 1, 1), (0.9 * 0.2 + 0.9**3) / (1 - 0.9**4)),
+def value(signs, horizon, discount=0.9):
+    """Of a policy of the ring from state 0, step by step."""
+    state, total = 0, 0.0
+    for step in range(horizon):
+        total += discount**step * REWARDS[state]
+        state = (state + (signs[state] > 0)) % 4
+    return total
+
+
+POLICIES = {
+    "stay at the second": (1, -1, 1, 1),
+    "stay": (-1, -1, -1, -1),
+    "to the last": (1, 1, 1, -1),
+    "round and round": (1, 1, 1, 1),
 }
 
 
-def test_values_of_a_ring(ring):
-    found = dict(fqe.ranked({name: act for name, (act, _) in POLICIES.items()}, ring, steps=600, **SMALL))
-    for name, (_, value) in POLICIES.items():
-        assert found[name].mean == pytest.approx(value, abs=0.25), name
-        assert found[name].interval[0] <= found[name].mean <= found[name].interval[1]
-    assert list(found) == ["to the last", "round and round", "stay at the second", "stay"]  # the best first
+@pytest.mark.parametrize("horizon", [6, 60])
+def test_values_of_a_ring(ring, horizon):
+    found = FQE(steps=800, horizon=horizon, **SMALL).evaluate({n: policy(*s) for n, s in POLICIES.items()}, ring)
+    assert list(found) == list(POLICIES)
+    for name, signs in POLICIES.items():
+        assert found[name].mean == pytest.approx(value(signs, horizon), abs=0.35), name
+        low, high = found[name].interval
+        assert low <= found[name].mean <= high
 
 
 def test_the_same_seed_gives_the_same_estimate(ring):
-    act = policy(1, 1, 1, 1)
-    estimates = [fqe.evaluate(act, ring, seed, steps=20, **SMALL).values for seed in (3, 3, 4)]
+    judge, act = FQE(steps=20, horizon=5, **SMALL), {"a": policy(1, 1, 1, 1)}
+    estimates = [judge.evaluate(act, ring, seed)["a"].values for seed in (3, 3, 4)]
     assert estimates[0] == estimates[1] != estimates[2]
 
 
 def test_constant_reward_is_its_sum_at_once():
-    """Both ends of the reachable range are 1/(1 − γ): after one look at the rewards nothing is left to learn."""
+    """Both ends of the reachable range are Σ γᵗ: after one look at the rewards nothing is left to learn."""
     steps = np.zeros((20, 1))
     data = Dataset.from_arrays(steps, steps, np.ones(20), next_observations=steps, lengths=np.full(2, 10), task="main")
-    assert fqe.evaluate(lambda o: o, share(data), steps=1, **SMALL).values == pytest.approx([10.0] * 3)
+    found = FQE(steps=1, **SMALL).evaluate({"stay": lambda o: o}, share(data))["stay"]  # as long as recorded: 10 steps
+    assert found.values == pytest.approx([(1 - 0.9**10) / 0.1] * 3)
+    assert fqe.recorded(share(data), 0.9).mean == pytest.approx((1 - 0.9**10) / 0.1)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +96,11 @@ def test_constant_reward_is_its_sum_at_once():
     [((-1, 2), False, (-10, 20)), ((0.5, 2), False, (5, 20)), ((0.5, 2), True, (0.5, 20)), ((-3, -1), True, (-30, -1))],
 )
 def test_values_stay_within_what_rewards_can_sum_to(rewards, ends, bounds):
-    assert fqe._reachable(*rewards, 10, ends) == bounds
+    problem = fqe.Problem(*[None] * 6, bounds=np.array(rewards, np.float32), ends=np.array(ends))
+    assert tuple(map(float, fqe._reachable(problem, np.float32(10)))) == pytest.approx(bounds)
 
 
-def test_every_member_draws_as_many_episodes_as_a_source_has():
+def test_every_critic_draws_as_many_episodes_as_a_source_has():
     drawn = fqe._bootstrap([7, 1, 30], 50, seed=0)
     assert drawn.shape == (50, 38)
     for part, count in ((drawn[:, :7], 7), (drawn[:, 7:8], 1), (drawn[:, 8:], 30)):
@@ -98,39 +108,78 @@ def test_every_member_draws_as_many_episodes_as_a_source_has():
     assert np.mean(drawn[:, 8:] == 0) == pytest.approx((1 - 1 / 30) ** 30, abs=0.03)
 
 
-def test_the_interval_is_the_members_spread():
-    estimate = Estimate("main", (1.0, 2.0, 3.0), discount=0.9)
-    assert estimate.mean == 2 and estimate.interval == pytest.approx((2 - 1.96, 2 + 1.96))
-    assert estimate.level == pytest.approx(0.2)
+def test_the_interval_is_the_critics_spread_and_differences_are_paired():
+    a, b = Estimate((1.0, 2.0, 3.0)), Estimate((0.5, 1.5, 2.5))
+    assert a.mean == 2 and a.interval == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)  # t with 2 degrees
+    assert fqe.difference(a, b).interval == pytest.approx((0.5, 0.5))
+    assert fqe.mean([a, b]).values == (0.75, 1.75, 2.75)
+    assert str(Estimate((1.25,))) == "1.25"
 
 
-def test_recorded_episodes_are_discounted_from_their_starts():
-    zeros = np.zeros((5, 1))
-    data = Dataset.from_arrays(zeros, zeros[:3], [1, 2, 3], lengths=[2, 1], task="main")
-    assert fqe.behaviour(share(data, data.with_rewards("other", np.ones(3)), rewards="zero"), 0.5) == 2.5
+def of_lengths(rewards, lengths, terminations=None):
+    states = np.zeros((sum(lengths) + len(lengths), 1))
+    actions = np.zeros((sum(lengths), 1))
+    return share(Dataset.from_arrays(states, actions, rewards, lengths=lengths, terminations=terminations, task="main"))
+
+
+def test_recorded_episodes_count_over_the_same_horizon():
+    pool = of_lengths([1, 2, 3, 1, 4, 9], [3, 3])
+    assert fqe.horizon_of(pool) == 3
+    found = fqe.recorded(pool, 0.5)
+    returns = np.array([1 + 2 / 2 + 3 / 4, 1 + 4 / 2 + 9 / 4])
+    assert found.mean == pytest.approx(returns.mean()) and found.episodes == 2
+    half = 12.7062 * returns.std(ddof=1) / np.sqrt(2)  # t with one degree
+    assert (found.low, found.high) == pytest.approx((returns.mean() - half, returns.mean() + half), rel=1e-4)
+    assert fqe.recorded(pool, 0.5, horizon=1).mean == 1
+    with pytest.raises(ConfigError, match="longer than any recorded episode, 3 steps"):
+        fqe.recorded(pool, 0.5, horizon=4)
+
+
+def test_episodes_that_were_cut_early_count_for_what_they_have_and_ended_ones_for_nothing_more():
+    cut = of_lengths([1, 1, 1, 1, 5], [4, 1])  # the second was cut after a step: nobody knows what would have followed
+    assert fqe.recorded(cut, 1.0, horizon=4).mean == 3 + 3
+    ended = of_lengths([1, 1, 1, 1, 5], [4, 1], [0, 0, 0, 0, 1])  # it ended: what follows is nothing
+    assert fqe.horizon_of(ended) == 4
+    assert fqe.recorded(ended, 1.0).mean == (4 + 5) / 2
+    returns = np.array([4.0, 5.0])
+    assert fqe.recorded(ended, 1.0).high - 4.5 == pytest.approx(12.7062 * returns.std(ddof=1) / np.sqrt(2), rel=1e-4)
 
 
 def test_senseless_options_are_refused():
     with pytest.raises(ConfigError, match="discount"):
         FQE(discount=1.0)
+    with pytest.raises(ConfigError, match="horizon"):
+        FQE(horizon=0)
 
 
-def test_evaluate_offline(monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "data"))
+def test_outside_tells_a_policy_of_the_data_from_a_stranger():
     random = np.random.default_rng(0)
-    data = single_steps(random.integers(0, 4, 50), random.choice([-1.0, 1.0], 50)).save("ring/main")
-    train(share(data), UTDS(num_critics=2, width=8, layers=1, batch_size=8), seeds=2, steps=2, out=tmp_path / "run")
-    monkeypatch.setattr(fqe, "evaluate_run", functools.partial(fqe.evaluate_run, steps=3, width=8))
-    main(["evaluate", str(tmp_path / "run"), "--offline"])
-    said = capsys.readouterr().out
-    assert said.count("estimated value") == 2 and "discounted by 0.99" in said
-    assert f"worth {data.rewards.mean():.2f} from their start states" in said and "ranks policies" in said
+    states = random.uniform(-1, 1, (2010, 2))
+    actions = np.clip(0.5 * states[:, :1] + random.normal(0, 0.05, (2010, 1)), -1, 1)
+    kept = np.ones(2010, bool)
+    kept[200::201] = False
+    data = Dataset.from_arrays(states, actions[kept], np.zeros(2000), lengths=[200] * 10, task="main")
+    pool = share(data)
+    assert coverage.outside(lambda o: 0.5 * o[:, :1], pool) < 0.1
+    assert coverage.outside(lambda o: -0.5 * o[:, :1], pool) > 0.5
+    one = share(data.select([0]))  # a single episode: all that there is to compare with is itself
+    assert coverage.outside(lambda o: 0.5 * o[:, :1], one) < 0.3
 
-    single_steps(np.ones(5, int), np.ones(5)).save("ring/main", overwrite=True)
-    with pytest.raises(SystemExit, match="2"):
-        main(["evaluate", str(tmp_path / "run"), "--offline"])
-    assert "ring/main is not the data that" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["evaluate", str(tmp_path / "run"), "--offline", "--env=CartPole-v1"])
-    assert "leave out --env" in capsys.readouterr().err
-    assert Run(tmp_path / "run").config["sources"][0]["digest"] == data.digest
+
+TASK, DISCOUNT = "pointmass-reach-top-left", 0.95
+
+
+def test_intervals_hold_the_truth_on_the_point_mass():
+    """A poor and a good policy of those that made the data; the truth is the simulator's, which no fit ever sees."""
+    rungs, (domain, task) = ladder.load(TASK), domains.task(TASK)
+    pool = share(kinds.generate(rungs, "replay", 40, seed=0))
+    column, judged = domain.tasks.index(task), {"poor": 0, "good": len(rungs) - 1}
+    judge = FQE(num_critics=5, width=64, steps=600, discount=DISCOUNT)
+    found = judge.evaluate({name: rungs.act(rung) for name, rung in judged.items()}, pool)
+    for name, rung in judged.items():
+        rewards = rollout.record(domain, rungs.act(rung), 20, 777, exploration_start=True).rewards[:, :, column]
+        truth = float(np.mean(rewards @ DISCOUNT ** np.arange(domain.steps)))
+        low, high = found[name].interval
+        assert low < truth < high, (name, truth, low, high)
+        assert high - low < 10, name  # half of what rewards can sum to: wide enough to hold anything holds nothing
+    assert fqe.difference(found["good"], found["poor"]).mean > 0

@@ -1,5 +1,8 @@
 """`utds train`, `utds evaluate`, `utds export`: from stored datasets to a policy, its return and a file."""
 
+import math
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -94,52 +97,96 @@ def train(
 
 
 def evaluate(
-    run: RunFolder,
+    runs: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN …")],
     /,
     episodes: int = 10,
     seed: int = 10_000,
     env: str | None = None,
     video: Path | None = None,
     offline: bool = False,
+    all_steps: bool = False,
+    rewards: str | None = None,
+    set: tuple[str, ...] = (),
+    json: bool = False,
 ) -> None:
-    """Evaluate the policies of a run on its task, on any Gymnasium environment, or from its data alone.
+    """Evaluate policies on their task's simulator, on any Gymnasium environment, or from data alone.
 
     Example: utds evaluate runs/walker-walk-utds --episodes 20 --video walk.mp4
+    Example: utds evaluate runs/alone runs/shared --offline --all-steps
 
     Args:
-        run: the directory that training wrote
-        episodes: for each seed of the run
-        seed: of the start states
+        runs: directories that training wrote
+        episodes: for each seed of a run
+        seed: of the start states; with --offline of the estimate
         env: id of a Gymnasium environment to use in place of the task's simulator
         video: write one episode of the first seed's policy to this file (needs utds[video])
-        offline: estimate values by fitted Q evaluation on the run's data, without any environment: to rank policies by
+        offline: judge all runs without any environment, on the union of their data by fitted Q evaluation: which policy
+            to deploy, and whether sharing helped
+        all_steps: with --offline: also the policies that were kept along training
+        rewards: with --offline: how shared data is labelled; by default as in training
+        set: with --offline: options of the estimate, such as steps=4000 discount=0.95 horizon=200
+        json: print the results as JSON
     """
+    from utds import training
+
+    if not runs:
+        raise ConfigError("name at least one run to evaluate")
+    found = [training.Run(path) for path in runs]
+    if offline:
+        if env is not None or video is not None:
+            raise ConfigError("--offline needs no environment: leave out --env and --video")
+        return _evaluate_offline(found, json, all_steps=all_steps, rewards=rewards, seed=seed, **_overrides(set))
+    if all_steps or rewards is not None or set:
+        raise ConfigError("--all-steps, --rewards and --set are for judging from data alone: add --offline")
+    if video is not None and (env is not None or len(found) > 1):
+        raise ConfigError("--video films one run on the task's own simulator: leave out --env and other runs")
+    results = [(run, run.evaluate(episodes, seed, env)) for run in found]
+    if json:
+        return _print_json({str(run.path): _evaluation_json(result) for run, result in results})
+    for run, result in results:
+        print(result if len(found) == 1 else f"{run.path}: {result}")
+    if video is not None:
+        _film(found[0], video, seed)
+
+
+def _film(run: Any, video: Path, seed: int) -> None:
     import functools
 
     from utds import evaluation, training
 
-    found = training.Run(run)
-    if offline:
-        if env is not None or video is not None:
-            raise ConfigError("--offline needs no environment: leave out --env and --video")
-        return _evaluate_offline(found)
-    print(found.evaluate(episodes, seed, env))
-    if video is not None:
-        if env is not None:
-            raise ConfigError("--video films the task's own simulator: leave out --env")
-        act = functools.partial(training.act, found.algorithm, found.policy())
-        print(f"{video}: one episode, return {evaluation.video(act, found.config['task'], video, seed):.1f}")
+    act = functools.partial(training.act, run.algorithm, run.policy())
+    print(f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}")
 
 
-def _evaluate_offline(run: Any) -> None:
+def _evaluation_json(result: Any) -> dict[str, Any]:
+    low, high = (None if math.isnan(end) else end for end in result.interval)
+    return {"task": result.task, "return": result.mean, "low": low, "high": high, "score": result.score}
+
+
+def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
     from utds.evaluation import fqe
+    from utds.training import offline
 
-    pool = run.pool()
-    for seed, estimate in fqe.evaluate_run(run, pool):
-        print(f"seed {seed}, {estimate}")
-    recorded = fqe.behaviour(pool, estimate.discount)
-    print(f"its own data's episodes are worth {recorded:.2f} from their start states, as recorded")
-    print("An estimate from data alone: it ranks policies on the same data; it doesn't tell their returns.")
+    found = offline.evaluate_offline(runs, **options)
+    for line in found.warnings:
+        print(f"utds: warning: {line}", file=sys.stderr)
+    if json:
+        return _print_json(found.to_json())
+    title = f"{found.task}: {found.horizon} steps discounted by {found.discount:g}, on {', '.join(found.sources)}"
+    table = Table("run", "shares", "seed", "step", "value [95 %]", "outside the data", title=title)
+    for each in found.candidates:
+        value, shares = fqe.text(each.estimate.mean, *each.estimate.interval), "yes" if each.shares else "no"
+        table.add_row(str(each.run), shares, str(each.seed), str(each.step), value, f"{each.outside:.0%}")
+    table.add_row(f"recorded, {found.recorded.episodes} episodes", "", "", "", str(found.recorded), "")
+    Console().print(table)
+    for line in found.verdict:
+        print(line)
+    best = found.best
+    step = "" if best.last else f" --step {best.step}"
+    print(f"export it with: utds export {best.run} policy.onnx --seed {best.seed}{step}")
 
 
 def export(
@@ -147,6 +194,7 @@ def export(
     target: Annotated[Path, tyro.conf.arg(metavar="FILE")],
     /,
     seed: int | None = None,
+    step: int | None = None,
     ensemble: bool = False,
 ) -> None:
     """Write a policy as an ONNX file, normalisation included, checked against the original.
@@ -157,11 +205,18 @@ def export(
         run: the directory that training wrote
         target: the file to write, such as policy.onnx
         seed: whose policy; by default the first seed's
+        step: of a policy that was kept along training; by default the last
         ensemble: also export the critics: a second output gives the uncertainty of each action
     """
     from utds import training
 
-    print(f"wrote {training.Run(run).export(target, seed, ensemble)}")
+    print(f"wrote {training.Run(run).export(target, seed, ensemble, step)}")
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
@@ -189,7 +244,9 @@ def _print_result(run: Any, json: bool) -> None:
         terminal.print_json(what | {"evaluations": last, "result": run.result})
         return
     if not last:
-        print(f"trained: {run.path} (the task has no simulator here; evaluate with: utds evaluate {run.path} --env ID)")
+        print(
+            f"trained: {run.path} (the task has no simulator here; judge it with: utds evaluate {run.path} --offline)"
+        )
         return
     table = terminal.table("seed", numbers=("return", "standard error", "score"))
     for row in last:

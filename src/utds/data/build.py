@@ -11,6 +11,7 @@ import numpy as np
 
 from utds.data import actions as units
 from utds.data.columns import (
+    BLOCK,
     COLUMNS,
     Episode,
     Metadata,
@@ -284,18 +285,32 @@ def _between_marks(ends: np.ndarray) -> np.ndarray:
     return np.diff(last, prepend=-1)
 
 
-def _interleaved(observations: object, next_observations: object, lengths: np.ndarray) -> np.ndarray:
-    """[N + E, O] from what each step leaves and reaches, both [N, O]; refuses steps that don't chain."""
-    before = cast("observations", observations, np.float32, 0)
-    after = cast("next_observations", next_observations, np.float32, before.shape[1])
-    check_count("observations (given with next_observations)", len(before), lengths, 0)
-    check_count("next_observations", len(after), lengths, 0)
-    for name, states in (("observations", before), ("next_observations", after)):
-        check_finite(name, states, lengths, 0)  # a NaN differs from itself: it would be called a broken chain
-    check_chained(before, after, lengths)
-    states = np.empty((len(before) + len(lengths), before.shape[1]), np.float32)
-    last = np.cumsum(lengths) - 1
-    index = np.arange(len(before)) + np.repeat(np.arange(len(lengths)), lengths)
-    states[index] = before
-    states[index[last] + 1] = after[last]
+def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray) -> np.ndarray:
+    """[N + E, O] from what each step leaves and reaches, both [N, O]; refuses steps that don't chain.
+
+    Both are read a block at a time, arrays in a file too: only the result is ever held as a whole.
+    """
+    observations, next_observations = (
+        given if hasattr(given, "shape") else np.asarray(given) for given in (observations, next_observations)
+    )
+    check_count("observations (given with next_observations)", len(observations), lengths, 0)
+    check_count("next_observations", len(next_observations), lengths, 0)
+    width = cast("observations", observations[:1], np.float32, 0).shape[1]
+    states = np.empty((len(observations) + len(lengths), width), np.float32)
+    starts = np.cumsum(lengths) - lengths
+    last = starts + lengths - 1
+    reached = states[:0]  # by the last step of the block before
+    for begin in range(0, len(observations), BLOCK):
+        end = min(begin + BLOCK, len(observations))
+        before = cast("observations", observations[begin:end], np.float32, width)
+        after = cast("next_observations", next_observations[begin:end], np.float32, width)
+        for name, given in (("observations", before), ("next_observations", after)):
+            check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
+        check_chained(reached, before[: len(reached)], lengths, begin - 1)
+        check_chained(after[:-1], before[1:], lengths, begin)
+        steps = np.arange(begin, end)
+        states[steps + np.searchsorted(starts, steps, side="right") - 1] = before  # each episode adds one row
+        ending = np.arange(*np.searchsorted(last, [begin, end]))
+        states[last[ending] + ending + 1] = after[last[ending] - begin]
+        reached = after[-1:]
     return states

@@ -1,5 +1,6 @@
 """What a dataset consists of: its columns, where the data came from, and the checks that every column passes."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -31,6 +32,7 @@ COLUMNS: Mapping[str, Kind] = {
     "task_rewards": Kind(np.float32, 0, True),
 }
 OPTIONAL = ("physics", "task_rewards")
+BLOCK = 1 << 14  # rows that are looked at together: few enough to stay in the processor's cache
 KNOWN = "known"  # the labelling of rewards that are facts: recorded, or recomputed from physics
 
 
@@ -143,17 +145,20 @@ def check_count(name: str, found: int, lengths: np.ndarray, per_episode: int) ->
         )
 
 
-def check_finite(name: str, array: np.ndarray, lengths: np.ndarray, per_episode: int) -> None:
-    """No NaN and nothing infinite."""
-    if np.isfinite(array).all():
-        return
-    flat = array.reshape(len(array), -1)
-    row = int(np.argmin(np.isfinite(flat).all(axis=1)))
-    feature = int(np.argmin(np.isfinite(flat[row])))
-    place = f", feature {feature}" if array.ndim > 1 else ""
-    raise DataError(
-        f"{name}, {where(row, lengths, per_episode)}{place}: {flat[row, feature]}; only finite numbers can be used"
-    )
+def check_finite(name: str, array: np.ndarray, lengths: np.ndarray, per_episode: int, first: int = 0) -> None:
+    """No NaN and nothing infinite; `first` is the row of the column at which the array starts."""
+    for begin in range(0, len(array), BLOCK):
+        part = array[begin : begin + BLOCK].reshape(-1, math.prod(array.shape[1:]))
+        finite = np.isfinite(part)
+        if finite.all():
+            continue
+        row = int(np.argmin(finite.all(axis=1)))
+        feature = int(np.argmin(finite[row]))
+        place = f", feature {feature}" if array.ndim > 1 else ""
+        raise DataError(
+            f"{name}, {where(first + begin + row, lengths, per_episode)}{place}: {part[row, feature]}; "
+            f"only finite numbers can be used"
+        )
 
 
 def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
@@ -197,15 +202,17 @@ def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np
     )
 
 
-def check_chained(observations: np.ndarray, next_observations: np.ndarray, lengths: np.ndarray) -> None:
-    """What a step reaches is what the next step of the episode leaves; both arrays are [N, O]."""
-    broken = (next_observations[:-1] != observations[1:]).any(axis=1)
-    broken[np.cumsum(lengths)[:-1] - 1] = False
+def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, first: int = 0) -> None:
+    """What a step reaches is what the next step of the episode leaves: both [n, O], of steps from `first` on."""
+    broken = (reached != left).any(axis=1)
+    last = np.cumsum(lengths) - 1
+    low, high = np.searchsorted(last, [first, first + len(reached)])
+    broken[last[low:high] - first] = False
     _first(
         broken,
         lambda row: (
-            f"the episode doesn't chain: next_observations of {where(row, lengths, 0)} differs from observations of "
-            f"the following step; mark the end of the episode there or give its lengths"
+            f"the episode doesn't chain: next_observations of {where(first + row, lengths, 0)} differs from "
+            f"observations of the following step; mark the end of the episode there or give its lengths"
         ),
     )
 

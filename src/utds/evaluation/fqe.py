@@ -1,19 +1,21 @@
 """Fitted Q evaluation (Le et al., 2019): what a policy is worth, estimated from data alone, without an environment.
 
-Critics are fitted to the Bellman equation of one fixed policy π on the pool's transitions:
+What is estimated is the value of an episode as long as the recorded ones: Σ γᵗ r over H steps from the start states of
+the main task's own episodes, H being what `horizon_of` finds. Critics are fitted to the Bellman equation of one fixed
+policy π on the pool's transitions, each drawn with a number h of steps to go:
 
-    y_n = clip(r + γ·d·Q⁻_n(s', π(s')), v_min, v_max)        loss Σ_n mean w_n·(Q_n(s, a) − y_n)²
+    y_n = r + γ·(1 − d)·Q⁻_n(s', π(s'), h − 1)    Q_n(·, ·, 0) = 0    loss Σ_n mean w_n·(Q_n(s, a, h) − y_n)²
 
-The value is that of the start states s₀ of the main task's own episodes, mean Q_n(s₀, π(s₀)). Member n sees a bootstrap
-sample of the episodes, w_n = how often each was drawn, so the members' spread tells how much the estimate owes to the
-data that happened to be there, and to where the critics started.
+and the value is mean Q_n(s₀, π(s₀), H). `recorded` is the same sum over the recorded episodes, so both can be compared.
 
-An estimate can only be as good as the data's coverage of what the policy does. It serves to rank policies, not to tell
-their returns.
+Critic n sees a bootstrap sample of the episodes, w_n = how often each was drawn. So the critics' spread tells how much
+the estimate owes to the data that happened to be there, and to where the critics started. It can't tell what no episode
+shows: `coverage.outside` says how often a policy does what nobody in the data does.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
@@ -22,15 +24,15 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from scipy import stats
 
-from utds import progress, training
+from utds import progress
 from utds.algorithms import base
 from utds.data.pool import Pool
-from utds.errors import TrainingError
+from utds.errors import ConfigError, TrainingError
 from utds.evaluation.rollout import Act
-from utds.networks import MLP, init_ensemble, q_values
+from utds.networks import MLP, ensemble, init_ensemble
 from utds.normalizer import Normalizer
-from utds.training import Run
 
 BURST = 250  # gradient steps between looks at the progress bar
 BLOCK = 1 << 16  # observations handed to the policy at once
@@ -38,41 +40,45 @@ BLOCK = 1 << 16  # observations handed to the policy at once
 
 @dataclass(frozen=True)
 class FQE:
-    num_critics: int = 5  # critics, each on its own bootstrap sample of the episodes
+    num_critics: int = 5  # each on its own bootstrap sample of the episodes
     width: int = 128  # units of a hidden layer
     layers: int = 2  # hidden layers, with layer norm
     batch_size: int = 256  # transitions a gradient step
     steps: int = 2_000  # gradient steps
-    lr: float = 5e-4  # Adam's learning rate
-    tau: float = 0.1  # share of the critics mixed into the targets at each step; steps·tau should be 2/(1 − γ) or more
+    lr: float = 3e-3  # Adam's learning rate, falling linearly to nothing
+    tau: float = 0.1  # share of the critics mixed into the targets at each step
     discount: float = 0.99  # γ
+    horizon: int | None = None  # H, steps of an episode; as the recorded ones if not given
 
     def __post_init__(self) -> None:
         base.validate(self)
+        if self.horizon is not None and (int(self.horizon) != self.horizon or self.horizon < 1):
+            raise ConfigError(f"horizon={self.horizon} must be a whole number of steps, at least 1")
 
-    def evaluate(self, act: Act, pool: Pool, seed: int = 0, name: str = "the policy") -> "Estimate":
-        """The value of a policy, any function from observations [n, O] to actions [n, A], on a pool's task."""
-        problem = _problem(self, act, pool, seed)
-        state = _init(self, jax.random.key(seed), pool.observation_size + pool.action_size)
-        key = jax.random.key(seed + 1)
-        with progress.bar(f"fitting the value of {name}", self.steps) as advance:
-            for done in range(0, self.steps, BURST):
-                count = min(BURST, self.steps - done)
-                state, loss = _advance(self, state, pool, problem, key, count)
-                advance(count, note=f"loss {float(loss):.3g}")
-        values = np.asarray(_start_values(state.target, pool, problem), np.float64)
-        if not np.all(np.isfinite(values)):
-            raise TrainingError(f"the value of {name} became {values.mean()}; lower the learning rate")
-        return Estimate(pool.info.task, tuple(values.tolist()), self.discount)
+    def evaluate(self, policies: Mapping[str, Act], pool: Pool, seed: int = 0) -> dict[str, "Estimate"]:
+        """The value of each policy on a pool's task.
+
+        All policies see the same batches, bootstrap samples and initial critics, so that what these do to the estimates
+        is largely the same for all: `difference` of two estimates is surer than either.
+
+        Args:
+            policies: any functions from observations [n, O] to actions [n, A] in [-1, 1], by name.
+            pool: the data.
+            seed: of the bootstrap samples, the batches and the initial critics.
+
+        Returns:
+            An estimate for each name, in the order given.
+        """
+        fqe = replace(self, horizon=self.horizon or horizon_of(pool))
+        problem = _problem(fqe, pool, seed)
+        return {name: _fitted(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What the members say of a policy's value at the start states."""
+    """What the critics say of a policy's value at the start states."""
 
-    task: str
-    values: tuple[float, ...]  # Σ γᵗ r, a number a member
-    discount: float  # γ
+    values: tuple[float, ...]  # Σ γᵗ r over the horizon, a number per critic
 
     @cached_property
     def mean(self) -> float:
@@ -80,21 +86,79 @@ class Estimate:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """95 %, by the normal distribution with the bootstrap's standard error: the members' deviation."""
-        half = 1.96 * float(np.std(self.values, ddof=1)) if len(self.values) > 1 else float("nan")
+        """95 %: the critics' deviation is the bootstrap's standard error; by Student's t, since critics are few."""
+        if len(self.values) < 2:
+            return math.nan, math.nan
+        half = float(stats.t.ppf(0.975, len(self.values) - 1) * np.std(self.values, ddof=1))
         return self.mean - half, self.mean + half
 
-    @cached_property
-    def level(self) -> float:
-        """The reward a step that would have this value if it came at every step: (1 − γ)·value."""
-        return (1 - self.discount) * self.mean
+    def __str__(self) -> str:
+        return text(self.mean, *self.interval)
+
+
+class Recorded(NamedTuple):
+    """What the main task's own episodes were worth as recorded, over the same horizon."""
+
+    mean: float
+    low: float  # 95 %, by Student's t over episodes; NaN for a single one
+    high: float
+    episodes: int
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"{self.task}: estimated value {self.mean:.2f} [{low:.2f}, {high:.2f}] at the start states, discounted by "
-            f"{self.discount:g} (as {self.level:.3g} a step)"
-        )
+        return text(*self[:3])
+
+
+def text(value: float, low: float, high: float) -> str:
+    """12.3 [8.1, 16.5], or the value alone where there is no interval."""
+    return f"{value:z.4g}" if math.isnan(low) else f"{value:z.4g} [{low:z.4g}, {high:z.4g}]"
+
+
+def difference(a: Estimate, b: Estimate) -> Estimate:
+    """How much more `a` is worth than `b`, critic by critic: both must come from one call of `evaluate`."""
+    return Estimate(tuple(x - y for x, y in zip(a.values, b.values, strict=True)))
+
+
+def mean(estimates: Sequence[Estimate]) -> Estimate:
+    """Of several policies, critic by critic."""
+    return Estimate(tuple(np.mean([estimate.values for estimate in estimates], axis=0).tolist()))
+
+
+def horizon_of(pool: Pool) -> int:
+    """Steps of a recorded episode of the main data: the median of those that were cut, or the longest if all ended."""
+    lengths, ended = _own_episodes(pool)
+    return int(lengths.max() if ended.all() else np.median(lengths[~ended]))
+
+
+def recorded(pool: Pool, discount: float, horizon: int | None = None) -> Recorded:
+    """The mean of Σ γᵗ r over H steps of the own episodes.
+
+    An episode that was cut before counts for the steps it has: step t's mean reward is over the episodes that weren't
+    cut before, one that truly ended earning nothing from there on.
+    """
+    lengths, ended = _own_episodes(pool)
+    horizon = horizon_of(pool) if horizon is None else horizon
+    longest = int(lengths.max())
+    if horizon > longest and not ended.any():
+        raise ConfigError(f"horizon={horizon} is longer than any recorded episode, {longest} steps; give fewer")
+    rewards = np.asarray(pool.take(jnp.arange(int(lengths.sum()))).rewards, np.float64)
+    episode = np.repeat(np.arange(len(lengths)), lengths)
+    time = np.arange(len(rewards)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    within = time < horizon
+    rewards, episode, time = rewards[within], episode[within], time[within]
+    there = np.bincount(time, minlength=horizon)
+    over = np.bincount(lengths[ended & (lengths < horizon)], minlength=horizon).cumsum()  # ended before step t
+    weight = discount ** np.arange(horizon) / (there + over)
+    means = np.bincount(time, rewards, horizon) / (there + over)
+    # How far each episode lies from the mean: their sum of squares is the estimate's variance.
+    apart = np.bincount(episode, weight[time] * (rewards - means[time]), len(lengths))
+    rest = np.append(np.cumsum((weight * means)[::-1])[::-1], 0.0)
+    early = ended & (lengths < horizon)
+    apart[early] -= rest[lengths[early]]
+    value, count = float(discount ** np.arange(horizon) @ means), len(lengths)
+    if count < 2:
+        return Recorded(value, math.nan, math.nan, count)
+    half = float(stats.t.ppf(0.975, count - 1) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
+    return Recorded(value, value - half, value + half, count)
 
 
 class State(NamedTuple):
@@ -105,76 +169,68 @@ class State(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What of a policy and a pool the fit reads, on the device; M transitions in the pool's order."""
+    """What of a pool the fit reads, on the device; M transitions in the pool's order."""
 
-    next_actions: Array  # [M, A] π(s')
     episode: Array  # [M] int32, counted over the pool
-    weights: Array  # [E, episodes] float32: how often member n drew the episode
+    weights: Array  # [E, episodes] float32: how often critic n drew the episode
     starts: Array  # [S, O] start states of own episodes
-    start_actions: Array  # [S, A] π(s₀)
-    centre: Array  # values are learnt relative to it …
+    annuity: Array  # [H + 1] Σ γᵗ over h steps: what a reward of 1 at each is worth
+    centre: Array  # values per unit of annuity are learnt relative to it …
     scale: Array  # … and in this unit
-    bounds: Array  # [2] least and greatest value that rewards within the pool's bounds can give
+    bounds: Array  # [2] least and greatest reward
+    ends: Array  # whether any episode truly ends: a sum may then stop at one reward
 
 
-def evaluate(act: Act, pool: Pool, seed: int = 0, **options: Any) -> Estimate:
-    """`FQE(**options).evaluate(act, pool, seed)`."""
-    return FQE(**options).evaluate(act, pool, seed)
+class Actions(NamedTuple):
+    """What a policy does where the fit looks."""
+
+    after: Array  # [M, A] π(s')
+    start: Array  # [S, A] π(s₀)
 
 
-def ranked(policies: dict[str, Act], pool: Pool, seed: int = 0, **options: Any) -> list[tuple[str, Estimate]]:
-    """Several policies on one pool, the best first; all see the same batches and the same bootstrap samples."""
-    fqe = FQE(**options)
-    found = [(name, fqe.evaluate(act, pool, seed, name)) for name, act in policies.items()]
-    return sorted(found, key=lambda pair: -pair[1].mean)
+def _fitted(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> Estimate:
+    actions = _actions(act, pool, problem.starts)
+    state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
+    key = jax.random.key(seed + 1)
+    with progress.bar(f"fitting the value of {name}", fqe.steps) as advance:
+        for done in range(0, fqe.steps, BURST):
+            count = min(BURST, fqe.steps - done)
+            state, loss = _advance(fqe, state, pool, problem, actions, key, count)
+            advance(count, note=f"loss {float(loss):.3g}")
+    values = np.asarray(_start_values(state.target, pool, problem, actions), np.float64)
+    if not np.all(np.isfinite(values)):
+        raise TrainingError(f"the value of {name} became {values.mean()}; lower the learning rate")
+    return Estimate(tuple(values.tolist()))
 
 
-def evaluate_run(run: Run, pool: Pool, seed: int = 0, **options: Any) -> list[tuple[int, Estimate]]:
-    """Every seed's policy of a run, discounted as the run was unless the options say otherwise."""
-    options = {"discount": getattr(run.algorithm, "discount", FQE.discount)} | options
-    fqe = FQE(**options)
-    return [
-        (
-            trained,
-            fqe.evaluate(partial(training.act, run.algorithm, run.policy(trained)), pool, seed, f"seed {trained}"),
-        )
-        for trained in run.seeds
-    ]
-
-
-def behaviour(pool: Pool, discount: float) -> float:
-    """The mean of Σ γᵗ r over the own episodes as they were recorded, cut where they end."""
-    starts = _bounds(pool, 0) - int(pool.ranges.start[0])
-    rewards = np.asarray(pool.take(jnp.arange(starts[-1])).rewards, np.float64)
-    time = np.arange(len(rewards)) - np.repeat(starts[:-1], np.diff(starts))
-    return float(np.sum(rewards * discount**time) / (len(starts) - 1))
-
-
-def _problem(fqe: FQE, act: Act, pool: Pool, seed: int) -> Problem:
-    """Ask the policy once for every action that the fit will need, and draw the bootstrap samples."""
+def _problem(fqe: FQE, pool: Pool, seed: int) -> Problem:
     lengths = [np.diff(_bounds(pool, source)) for source in range(len(pool.info.sizes))]
-    episode = np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths)).astype(np.int32)
-    firsts = np.concatenate([[0], np.cumsum(lengths[0])[:-1]])  # own episodes come first in the pool
-    starts = np.asarray(pool.take(jnp.asarray(firsts)).observations)
-    next_actions = np.empty((pool.size, pool.action_size), np.float32)
-    rewards, ends = np.empty(pool.size, np.float32), False
-    for begin in range(0, pool.size, BLOCK):
-        rows = slice(begin, min(begin + BLOCK, pool.size))
-        batch = pool.take(jnp.arange(rows.start, rows.stop))
-        next_actions[rows] = act(np.asarray(batch.next_observations))
-        rewards[rows] = batch.rewards
-        ends = ends or bool(np.any(batch.terminations))
-    horizon = 1 / (1 - fqe.discount)
+    firsts = np.cumsum(lengths[0]) - lengths[0]  # own episodes come first in the pool
+    parts = [pool.take(jnp.arange(rows.start, rows.stop)) for rows in _blocks(pool.size)]
+    rewards = np.concatenate([np.asarray(part.rewards, np.float64) for part in parts])
+    assert fqe.horizon is not None
     return Problem(
-        jnp.asarray(next_actions),
-        jnp.asarray(episode),
+        jnp.asarray(np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths)).astype(np.int32)),
         jnp.asarray(_bootstrap([len(found) for found in lengths], fqe.num_critics, seed)),
-        jnp.asarray(starts),
-        jnp.asarray(act(starts), jnp.float32),
-        jnp.float32(rewards.mean() * horizon),
-        jnp.float32(max(rewards.std(), 1e-6) * horizon),
-        jnp.asarray(_reachable(rewards.min(), rewards.max(), horizon, ends), jnp.float32),
+        pool.take(jnp.asarray(firsts)).observations,
+        jnp.asarray(np.append(0, np.cumsum(fqe.discount ** np.arange(fqe.horizon))), jnp.float32),
+        jnp.float32(rewards.mean()),
+        jnp.float32(max(rewards.std(), 1e-6)),
+        jnp.asarray([rewards.min(), rewards.max()], jnp.float32),
+        jnp.asarray(any(bool(np.any(part.terminations)) for part in parts)),
     )
+
+
+def _actions(act: Act, pool: Pool, starts: Array) -> Actions:
+    """Ask the policy once for every action that the fit will need."""
+    after = np.empty((pool.size, pool.action_size), np.float32)
+    for rows in _blocks(pool.size):
+        after[rows] = act(np.asarray(pool.take(jnp.arange(rows.start, rows.stop)).next_observations))
+    return Actions(jnp.asarray(after), jnp.asarray(act(np.asarray(starts)), jnp.float32))
+
+
+def _blocks(size: int) -> list[slice]:
+    return [slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK)]
 
 
 def _bounds(pool: Pool, source: int) -> np.ndarray:
@@ -183,18 +239,17 @@ def _bounds(pool: Pool, source: int) -> np.ndarray:
     return np.asarray(pool.columns.episodes[first : first + int(pool.ranges.episodes[source]) + 1])
 
 
+def _own_episodes(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths [E] of the main data's episodes, and whether each truly ended [E]."""
+    bounds = _bounds(pool, 0)
+    return np.diff(bounds), np.asarray(pool.columns.terminations)[bounds[1:] - 1]
+
+
 def _bootstrap(episodes: Sequence[int], members: int, seed: int) -> np.ndarray:
-    """How often each member draws each episode, [E, sum(episodes)]: as many draws a source as it has episodes."""
+    """How often each critic draws each episode, [E, sum(episodes)]: as many draws a source as it has episodes."""
     random = np.random.default_rng(seed)
     drawn = [random.multinomial(count, np.full(count, 1 / count), size=members) for count in episodes]
     return np.concatenate(drawn, axis=1).astype(np.float32)
-
-
-def _reachable(least: float, greatest: float, horizon: float, ends: bool) -> tuple[float, float]:
-    """The least and the greatest value with rewards within these bounds; an end cuts a sum short, at one at best."""
-    if not ends:
-        return least * horizon, greatest * horizon
-    return min(least, least * horizon), max(greatest, greatest * horizon)
 
 
 @partial(jax.jit, static_argnums=(0, 2))
@@ -205,40 +260,57 @@ def _init(fqe: FQE, key: Array, inputs: int) -> State:
 
 
 @partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=base.COMPILER)
-def _advance(fqe: FQE, state: State, pool: Pool, problem: Problem, key: Array, steps: int) -> tuple[State, Array]:
+def _advance(
+    fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array, steps: int
+) -> tuple[State, Array]:
     """`steps` gradient steps; the last one's loss beside the state."""
 
     def body(_: int, carry: tuple[State, Array]) -> tuple[State, Array]:
-        return _step(fqe, carry[0], pool, problem, jax.random.fold_in(key, carry[0].step))
+        return _step(fqe, carry[0], pool, problem, actions, jax.random.fold_in(key, carry[0].step))
 
     return jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
 
 
-def _step(fqe: FQE, state: State, pool: Pool, problem: Problem, key: Array) -> tuple[State, Array]:
-    rows = jax.random.randint(key, (fqe.batch_size,), 0, len(problem.episode))
+def _step(fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array) -> tuple[State, Array]:
+    which, when = jax.random.split(key)
+    rows = jax.random.randint(which, (fqe.batch_size,), 0, len(problem.episode))
+    to_go = jax.random.randint(when, (fqe.batch_size,), 1, len(problem.annuity))
     batch, weights = pool.take(rows), problem.weights[:, problem.episode[rows]]  # [E, B]
-    after = _values(state.target, pool, problem, batch.next_observations, problem.next_actions[rows])
+    after = _values(state.target, pool, problem, batch.next_observations, actions.after[rows], to_go - 1)
     targets = batch.rewards + fqe.discount * (1 - batch.terminations) * after
-    targets = jnp.clip(targets, *problem.bounds)
 
     def loss(critic: MLP) -> Array:
-        error = _values(critic, pool, problem, batch.observations, batch.actions) - targets
-        return jnp.sum(jnp.mean(weights * (error / problem.scale) ** 2, axis=1))
+        error = _values(critic, pool, problem, batch.observations, batch.actions, to_go, clip=False) - targets
+        return jnp.sum(jnp.mean(weights * (error / (problem.scale * problem.annuity[-1])) ** 2, axis=1))
 
     value, grads = jax.value_and_grad(loss)(state.critic)
-    critic, opt_state = base.adam_step(grads, state.critic, state.opt_state, fqe.lr)
+    lr = base.annealed_lr(fqe.lr, state.step, fqe.steps)
+    critic, opt_state = base.adam_step(grads, state.critic, state.opt_state, lr)
     return State(state.step + 1, critic, optax.incremental_update(critic, state.target, fqe.tau), opt_state), value
 
 
-def _values(critic: MLP, pool: Pool, problem: Problem, observations: Array, actions: Array) -> Array:
-    """Q_n(s, a) [E, B]."""
-    return problem.centre + problem.scale * q_values(critic, Normalizer(pool.mean, pool.std)(observations), actions)
+def _values(
+    critic: MLP, pool: Pool, problem: Problem, observations: Array, actions: Array, to_go: Array, clip: bool = True
+) -> Array:
+    """Q_n(s, a, h) [E, B]: a mean reward times the annuity, clipped to what the rewards can sum to."""
+    annuity = problem.annuity[to_go]
+    rest = annuity / problem.annuity[-1]
+    inputs = [Normalizer(pool.mean, pool.std)(observations), actions, 2 * rest[:, None] - 1]
+    level = problem.centre + problem.scale * ensemble(critic, jnp.concatenate(inputs, axis=-1))
+    return annuity * level if not clip else jnp.clip(annuity * level, *_reachable(problem, annuity))
+
+
+def _reachable(problem: Problem, annuity: Array) -> tuple[Array, Array]:
+    """The least and the greatest value of so many steps; a true end cuts a sum short, at one reward at best."""
+    least, greatest = problem.bounds
+    shortest = jnp.where(problem.ends, jnp.minimum(1.0, annuity), annuity)
+    return least * jnp.where(least > 0, shortest, annuity), greatest * jnp.where(greatest < 0, shortest, annuity)
 
 
 @jax.jit
-def _start_values(critic: MLP, pool: Pool, problem: Problem) -> Array:
-    """Each member's mean value of the start states as it drew their episodes: [E]."""
-    values = _values(critic, pool, problem, problem.starts, problem.start_actions)
-    values = jnp.clip(values, *problem.bounds)
+def _start_values(critic: MLP, pool: Pool, problem: Problem, actions: Actions) -> Array:
+    """Each critic's mean value of the start states as it drew their episodes: [E]."""
+    to_go = jnp.full(len(problem.starts), len(problem.annuity) - 1)
+    values = _values(critic, pool, problem, problem.starts, actions.start, to_go)
     weights = problem.weights[:, : len(problem.starts)]
     return jnp.sum(weights * values, axis=1) / jnp.sum(weights, axis=1)

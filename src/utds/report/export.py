@@ -9,6 +9,7 @@ from utds.report import findings, text
 from utds.report.findings import EVERYTHING, WHICH, Gain
 from utds.report.load import OWN, command
 from utds.report.table import RECORDED, Study
+from utds.training.offline import Comparison
 
 COLUMNS = (
     "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
@@ -42,6 +43,13 @@ def to_markdown(study: Study) -> str:
     lead = gains[0] if gains else None
     lines = [f"# {text.title(study, lead)}", "", text.sentence(study, lead), ""]
     lines += [text.tuning(study), ""] if text.tuning(study) else []
+    for judged in study.comparisons:
+        title = (
+            f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}, on {', '.join(judged.sources)}"
+        )
+        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(judged.verdict)}", ""]
+        lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(judged))
+        lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
     if gains:
         header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
         rows = [(g.algorithm, f"{g.single}, own data", g.settings, *_intervals(g)) for g in gains]
@@ -55,11 +63,9 @@ def to_markdown(study: Study) -> str:
                 for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
-    lines += [
-        "## Settings",
-        "",
-        *_table(("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]"), _settings(study)),
-    ]
+    if study.cells:
+        columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
+        lines += ["## Settings", "", *_table(columns, _settings(study))]
     for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
         lines += [f"## {title}", "", *(f"- {line}" for line in named), ""] if named else []
     return "\n".join(lines)
@@ -67,6 +73,13 @@ def to_markdown(study: Study) -> str:
 
 def _intervals(gain: Gain) -> tuple[str, str]:
     return text.interval(gain.gain, 1, plus=True), text.interval(gain.probability, 2)
+
+
+def _candidates(found: Comparison) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [
+        (c.run, "yes" if c.shares else "no", c.seed, c.step, c.estimate, f"{c.outside:.0%}") for c in found.candidates
+    ]
+    return [*rows, (f"recorded, {found.recorded.episodes} episodes", "", "", "", found.recorded, "")]
 
 
 def _settings(study: Study) -> list[tuple[object, ...]]:

@@ -69,34 +69,56 @@ class Result:
         return dict(self.config["algorithm"]["fields"])
 
 
-def read(folders: list[Path]) -> tuple[list[Result], list[str]]:
-    """All finished runs below the folders, in order of their paths, and a line for each that can't be used."""
-    results, problems = [], []
+@dataclass(frozen=True)
+class Offline:
+    """A finished run that was judged from data alone, or that can't be judged otherwise."""
+
+    path: Path
+    config: dict[str, Any]
+    found: dict[str, Any]  # its offline.json; empty where it wasn't judged yet
+
+
+def read(folders: list[Path]) -> tuple[list[Result], list[str], list[Offline]]:
+    """All finished runs below the folders, in order of their paths, and a line for each that can't be used.
+
+    Runs that were judged from data alone, or were never evaluated, stand in the last list.
+    """
+    results, problems, offline = [], [], []
     for path in dict.fromkeys(path for folder in folders for path in run_files.folders(folder)):
         try:
-            result = _read_run(path)
+            config = _finished(path)
+            if config is None:
+                continue
+            evaluated, found = (path / "evaluations.csv").exists(), run_files.offline(path)
+            if evaluated:
+                results.append(_result(path, config))
+            if found or not evaluated:
+                offline.append(Offline(path, config, found))
         except DataError as error:
             problems.append(str(error))
-        else:
-            results += [result] if result else []
-    if not results:
+    if not results and not offline:
         where = ", ".join(map(str, folders))
         why = f"; the first of {len(problems)} that can't be used: {problems[0]}" if problems else ""
         raise DataError(f"no finished run below {where}; `utds train` and `utds benchmark run` write them{why}")
-    return results, problems
+    return results, problems, offline
 
 
-def _read_run(path: Path) -> Result | None:
-    """None for the folder of a collection, which has a config of another shape, and for trials of a search."""
+def _finished(path: Path) -> dict[str, Any] | None:
+    """The config of a finished run; None for the folder of a collection, whose config is another, and for trials."""
     if not run_files.is_run(path):
         raise DataError(f"{path} is half-written: it has no config.json")
     if run_files.is_collection(path):
         return None
-    config, done, cell = run_files.config(path), run_files.result(path), run_files.cell(path)
-    if cell.get("trial") is not None:
+    config = run_files.config(path)
+    if run_files.cell(path).get("trial") is not None:
         return None
-    if done.get("steps") != config["steps"]:
+    if run_files.result(path).get("steps") != config["steps"]:
         raise DataError(f"{path} is unfinished: resume it with `--resume`")
+    return config
+
+
+def _result(path: Path, config: dict[str, Any]) -> Result:
+    done, cell = run_files.result(path), run_files.cell(path)
     domain = config["domain"] or config["task"]
     own, *shared = [source["id"] for source in config["sources"]]
     known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded

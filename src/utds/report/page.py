@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
+from utds.evaluation import fqe
 from utds.report import figures, findings, text
 from utds.report.figures import swatch
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
@@ -34,6 +35,7 @@ HATCHINGS = (
 )
 MEANINGS = {"beta_ood": "initial value", "beta_ood_end": "end value", "beta_ood_decay": "decay factor α"}
 SECTIONS = (
+    ("offline", "Without a simulator"),
     ("gains", "Gain"),
     ("bars", "Settings"),
     ("aggregates", "Aggregates"),
@@ -41,6 +43,7 @@ SECTIONS = (
     ("uncertainty", "Uncertainty"),
     ("ablations", "β2"),
 )
+LAST = (("costs", "Cost"), ("numbers", "Every number"), ("method", "Method"))
 Advance = Callable[[], None]
 
 
@@ -48,6 +51,9 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     """The page as text; `advance` is called `work(study)` times."""
     parts = _statistics(study, advance)
     content = parts | {
+        "offline": bool(study.offline),
+        "comparisons": study.comparisons,
+        "unjudged": study.unjudged,
         "maps": [(domain, maps) for domain in study.domains if (maps := list(_maps(study, domain)))],
         "bars": _by_task(_bars(study)),
         "curves": _by_task(_curves(study)),
@@ -61,7 +67,8 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     shown = [(id, name) for id, name in SECTIONS if content[id]]
     return environment.get_template("page.html").render(
         content,
-        contents=[*shown, ("costs", "Cost"), ("numbers", "Every number"), ("method", "Method")],
+        contents=[*shown, *(LAST if study.results else ())],
+        value_text=fqe.text,
         facts=_facts(study),
         tuning=text.tuning(study),
         warnings=study.warnings,
@@ -236,10 +243,13 @@ def _filters(study: Study) -> list[tuple[str, list[str]]]:
 
 
 def _facts(study: Study) -> dict[str, Any]:
+    evaluated = {result.path for result in study.results}
+    offline = [run for run in study.offline if run.path not in evaluated]
     return {
-        "runs": sum(len(cell.seeds) for cell in study.cells.values()),
+        "runs": sum(len(cell.seeds) for cell in study.cells.values())
+        + sum(len(run.config["seeds"]) for run in offline),
         "settings": len({cell.setting for cell in study.cells.values()}),
-        "algorithms": study.algorithms,
-        "domains": study.domains,
+        "algorithms": study.algorithms or sorted({run.config["algorithm"]["name"] for run in offline}),
+        "domains": study.domains or sorted({run.config["task"] for run in offline}),
         "versions": sorted({result.version for result in study.results}),
     }

@@ -6,6 +6,7 @@ for different things never share a cell: those unlike the most get a label of th
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from utds import algorithms, domains
-from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
+from utds.report.load import OWN, Array, Offline, Result, Role, Seed, command, labels_of
+from utds.training.offline import Comparison, comparison
 
 Measure = Literal["score", "return"]
 
@@ -89,13 +91,31 @@ class Cell:
 class Study:
     """All cells of a tree of runs, what is missing between them, and what to be wary of."""
 
-    def __init__(self, results: list[Result], problems: Iterable[str] = ()) -> None:
+    def __init__(self, results: list[Result], problems: Iterable[str] = (), offline: Iterable[Offline] = ()) -> None:
         self.results = results
+        self.offline = list(offline)
         self.warnings = list(problems)
         self.measure: Measure = self._choose_measure()
         labels = labels_of(results)
         self.cells = self._gather(labels)
         self._warn(labels)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """What was judged from data alone, those with the most runs first: runs judged together stand together."""
+        groups: dict[str, list[Offline]] = defaultdict(list)
+        for run in self.offline:
+            if run.found:
+                groups[run.found["comparison"]].append(run)
+        ordered = sorted(groups.values(), key=lambda group: -len(group))
+        return tuple(comparison((run.path, run.config, run.found) for run in group) for group in ordered)
+
+    @cached_property
+    def unjudged(self) -> dict[str, str]:
+        """The command that judges a task's runs together, for tasks with runs that nothing is known of."""
+        lacking = dict.fromkeys(run.config["task"] for run in self.offline if not run.found)
+        runs = {task: [str(run.path) for run in self.offline if run.config["task"] == task] for task in lacking}
+        return {task: shlex.join(["utds", "evaluate", *paths, "--offline"]) for task, paths in runs.items()}
 
     @cached_property
     def algorithms(self) -> tuple[str, ...]:

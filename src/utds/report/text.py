@@ -17,6 +17,8 @@ TITLES = {
 
 def title(study: Study, gain: Gain | None) -> str:
     """With which algorithm, by how much, from how many seeds and steps."""
+    if gain is None and not study.results:
+        return "Judged from data alone" if study.comparisons else "Not judged yet"
     if gain is None:
         return "Nothing to compare sharing with"
     name, _, rest = gain.algorithm.partition(" · ")
@@ -36,6 +38,9 @@ def unit(study: Study) -> str:
 
 def sentence(study: Study, gain: Gain | None) -> str:
     """By how much, and how sure."""
+    if gain is None and not study.results:
+        commands = [f"{task} isn't judged yet: {command}" for task, command in study.unjudged.items()]
+        return " ".join([line for found in study.comparisons[:1] for line in found.verdict] + commands)
     if gain is None:
         return (
             "No setting ran both with and without shared data. Run the same main dataset without --share "
@@ -59,7 +64,7 @@ def tuning(study: Study) -> str:
     trials: dict[str, set[int]] = {}
     for result in study.results:
         trials.setdefault(result.algorithm, set()).add(result.trials)
-    if set().union(*trials.values()) == {0}:
+    if set().union(*trials.values()) <= {0}:
         return ""
     counts = {name: max(found) for name, found in trials.items()}
     if len(set(counts.values())) == 1:

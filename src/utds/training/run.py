@@ -8,6 +8,7 @@ checkpoint.safetensors   to resume from
 policy-0.safetensors …   the last policy of each seed: normalisation, actor, critics
 policies/                those of the evaluations, <seed>-<step>.safetensors, without critics
 result.json              once finished
+offline.json             once judged from data alone
 lock                     held while a process is at work on it
 """
 
@@ -190,12 +191,17 @@ class Run:
             weights = "uniform"  # they say what to train on, not what is there
         return lake.share(*self.datasets(), rewards=rewards, sampling=sampling, weights=weights)
 
-    def act(self, observations: NDArray[np.floating], seed: int | None = None) -> NDArray[np.float32]:
-        """Actions [B, A] of a seed's policy at observations [B, O], without noise, in the robot's unit."""
+    def act(
+        self, observations: NDArray[np.floating], seed: int | None = None, step: int | None = None
+    ) -> NDArray[np.float32]:
+        """Actions [B, A] of a seed's policy at observations [B, O], without noise, in the robot's unit.
+
+        By default the policy after the last step; `step` names one that was kept along training.
+        """
         shape, size = np.shape(observations), self.config["observation_size"]
         if len(shape) != 2 or shape[1] != size:
             raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
-        actions = act(self.algorithm, self.policy(seed), observations)
+        actions = act(self.algorithm, self.policy(seed, step), observations)
         return to_raw(actions, self.config["action_low"], self.config["action_high"])
 
     def evaluate(self, episodes: int = 10, seed: int | None = None, env: Any = None) -> Evaluation:
@@ -205,6 +211,11 @@ class Run:
         """
         from utds import evaluation
 
+        if env is None and evaluation.evaluator(self.config["task"]) is None:
+            raise ConfigError(
+                f"{self.config['task']} has no simulator here; judge {self.path} from its data with --offline, "
+                f"or on a Gymnasium environment with --env ID"
+            )
         seed = evaluation.SEED if seed is None else seed
         env = evaluation.make_env(env) if isinstance(env, str) else env
         if env is not None:
@@ -235,11 +246,13 @@ class Run:
         policy, bounds = self.policy(seed), (self.config["action_low"], self.config["action_high"])
         return lambda observations: to_raw(act(self.algorithm, policy, observations), *bounds)
 
-    def export(self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
-        """A seed's policy as an ONNX file; with `ensemble`, Γ as a second output."""
+    def export(
+        self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None
+    ) -> Path:
+        """A seed's policy as an ONNX file, the last or that of a `step`; with `ensemble`, Γ as a second output."""
         from utds import export
 
-        return export.export(self, path, seed, ensemble)
+        return export.export(self, path, seed, ensemble, step)
 
     @property
     def kept_steps(self) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 config.json      what was asked for        provenance.json  versions and dataset digests
 metrics.csv      every `log_every` steps   evaluations.csv  every `eval_every` steps
 result.json      what came out             cell.json        of a benchmark: the cell, and the command behind it
+offline.json     what its policies are worth, judged from data alone by `utds evaluate --offline`
 
 A damaged file is a `DataError` of one line that names the file and the field. In a log, a last line without an end is
 one that was being written, or that a kill cut short: it doesn't count.
@@ -133,6 +134,17 @@ PROVENANCE = {"versions": {"utds": Text()}, "resumed": Maybe([{"utds": Text()}])
 CHECKPOINT = {"step": COUNT, "seeds": [COUNT]}  # beside the arrays
 CELL = {"command": Maybe(Text()), "episodes": Maybe(POSITIVE), "trial": Maybe(COUNT), "trials": Maybe(POSITIVE)}
 ERROR = {"error": Text()}
+OFFLINE_FILE = "offline.json"
+OFFLINE = {
+    "comparison": Text(),  # equal for runs that were judged on the same data in the same way
+    "task": Text(),
+    "sources": [Text()],
+    "discount": Number(0),
+    "horizon": POSITIVE,
+    "recorded": {"mean": Number(), "low": Maybe(Number()), "high": Maybe(Number()), "episodes": POSITIVE},
+    "notes": Maybe([Text()]),
+    "policies": [{"seed": COUNT, "step": POSITIVE, "values": [Number()], "outside": Number(0)}],
+}
 
 checked = read  # checked(path, schema)
 
@@ -178,6 +190,12 @@ def cell(folder: Path) -> dict[str, Any]:
     """What a benchmark says of the run; empty for a run of `utds train`."""
     path = folder / "cell.json"
     return read(path, CELL) if path.exists() else {}
+
+
+def offline(folder: Path) -> dict[str, Any]:
+    """What the run's policies are worth by data alone; empty until `utds evaluate --offline` judged them."""
+    path = folder / OFFLINE_FILE
+    return read(path, OFFLINE) if path.exists() else {}
 
 
 def rows(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> list[Row]:

@@ -206,7 +206,7 @@ class Trainer:
         if step % config["log_every"] == 0 or last:
             self._log(states, step)
             states = tuple(seed_state.cleared() for seed_state in states)
-        if self.evaluate and (step % config["eval_every"] == 0 or last):
+        if step % config["eval_every"] == 0 or last:
             self._evaluate(states, step)
         if step % config["checkpoint_every"] == 0 or last:
             self.save(states, step)
@@ -235,12 +235,15 @@ class Trainer:
         checkpoint.save(self.run.path, states, step, self.seeds)
 
     def _evaluate(self, states: tuple[SeedState, ...], step: int) -> None:
-        assert self.evaluate is not None
+        """Keep every seed's policy, also where there is nothing to evaluate on: one may be chosen from data alone."""
+        for seed, seed_state in self._each(states):
+            self.run.keep_policy(seed, Policy.of(seed_state.state), step)
+        if self.evaluate is None:
+            return
         rows: list[dict[str, Any]] = []
         for seed, seed_state in self._each(states):
             scores = self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state)))
             rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
-            self.run.keep_policy(seed, Policy.of(seed_state.state), step)
         self.run.log("evaluations.csv", rows)
         self.hand_on("evaluation", rows)
         if "return" in rows[0]:

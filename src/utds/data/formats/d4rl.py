@@ -7,12 +7,16 @@
 Other arrays (infos/…, metadata/…) are left out and named in the notes.
 """
 
+import contextlib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 
 from utds import files
+from utds.data.columns import BLOCK
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, flat
@@ -22,12 +26,18 @@ _USED = ("observations", "actions", "rewards", "terminals", "timeouts", "next_ob
 
 
 def read(path: Path) -> Recording:
-    """The recording of a file."""
-    found = arrays.load(path) if path.suffix == ".npz" else load_hdf5(path)
+    """The recording of a file; the large arrays of an hdf5 file are read a block at a time."""
+    if path.suffix == ".npz":
+        return _recording(path, arrays.load(path))
+    with hdf5(path) as found:
+        return _recording(path, found)
+
+
+def _recording(path: Path, found: Mapping[str, Any]) -> Recording:
     for name in ("observations", "actions", "terminals"):
         if name not in found:
             raise DataError(f"{path} holds no {name}; a D4RL file has observations, actions, rewards and terminals")
-    states, actions = flat("observations", found["observations"]), flat("actions", found["actions"])
+    states, actions = _rows("observations", found["observations"]), flat("actions", found["actions"])
     ended = np.asarray(found["terminals"]).reshape(-1).astype(bool)
     cut = np.asarray(found.get("timeouts", np.zeros(len(ended)))).reshape(-1).astype(bool)
     for name in _USED:
@@ -37,10 +47,10 @@ def read(path: Path) -> Recording:
     notes = [f"left out: {', '.join(left)}"] if left else []
     marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
     if "next_observations" not in found:
-        return Recording.of_steps(states, actions, found.get("rewards"), marks, notes=notes)
-    after = flat("next_observations", found["next_observations"])
+        return Recording.of_steps(states[:], actions, found.get("rewards"), marks, notes=notes)
+    after = _rows("next_observations", found["next_observations"])
     if "timeouts" not in found:
-        marks["truncations"][:-1] = (after[:-1] != states[1:]).any(axis=1) & ~ended[:-1]
+        marks["truncations"][:-1] = _jumps(after, states) & ~ended[:-1]
         cuts = int(marks["truncations"].sum())
         notes.append(f"no timeouts in the file: {cuts} cuts found where the states don't follow each other")
     given = {"observations": states, "actions": actions, "next_observations": after} | marks
@@ -58,19 +68,36 @@ def write(dataset: Dataset, path: Path) -> None:
         file["metadata/task"] = dataset.metadata.task
 
 
-def load_hdf5(path: Path) -> dict[str, np.ndarray]:
-    """The arrays of an hdf5 file by their path in it; text and scalars are left out."""
-    found: dict[str, np.ndarray] = {}
+def _rows(name: str, values: Any) -> Any:
+    """[N, d] of numbers: as it lies in the file where it is that already, to be read by slices; else in memory."""
+    if isinstance(values, h5py.Dataset) and values.ndim == 2:
+        return values
+    return flat(name, values)
+
+
+def _jumps(reached: Any, states: Any) -> np.ndarray:
+    """Whether the state that a step reached isn't the one that the next step leaves: [N − 1]."""
+    found = np.empty(len(states) - 1, bool)
+    for begin in range(0, len(found), BLOCK):
+        end = min(begin + BLOCK, len(found))
+        found[begin:end] = (reached[begin:end] != states[begin + 1 : end + 1]).any(axis=1)
+    return found
+
+
+@contextlib.contextmanager
+def hdf5(path: Path) -> Iterator[dict[str, Any]]:
+    """The arrays of an hdf5 file by their path in it, unread; text and scalars are left out."""
+    found: dict[str, Any] = {}
 
     def visit(name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset) and item.shape and item.dtype.kind in "biuf":
-            found[name] = item[()]
+            found[name] = item
 
     try:
         with open(path, "rb"), h5py.File(path, "r") as file:
             file.visititems(visit)
+            yield found
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise DataError(f"could not read {path}: {error.strerror}") from error
     except (OSError, RuntimeError, KeyError) as error:
         raise DataError(f"{path} is damaged or no hdf5 file: {str(error).splitlines()[0]}; fetch it again") from error
-    return found

@@ -43,10 +43,8 @@ def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | 
     chosen = _chosen(path, names, columns)
     if task_from is not None and task_from not in names:
         raise DataError(f"{path} has no column {task_from!r}; it has {', '.join(names)}")
-    wanted = [name for found in chosen.values() for name in found]
     text = _text(path, task_from) if task_from else None
-    values = _numbers(path, names, wanted)
-    parts = {role: np.concatenate([values[name] for name in found], axis=1) for role, found in chosen.items()}
+    parts = _parquet(path, chosen) if path.suffix == ".parquet" else _csv(path, names, chosen)
     for role in parts.keys() - {"episode"}:
         bad = ~np.isfinite(parts[role])
         if bad.any():
@@ -155,36 +153,52 @@ def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> 
     return chosen
 
 
-def _numbers(path: Path, names: list[str], wanted: Sequence[str]) -> dict[str, np.ndarray]:
-    """[N, d] of each wanted column."""
-    if path.suffix == ".parquet":
-        table = parquet_table(path, list(dict.fromkeys(wanted)))
-        return {name: vectors(path, name, table.column(name)) for name in wanted}
-    at = [names.index(name) for name in wanted]
+def _parquet(path: Path, chosen: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """[N, d] of each role, read column by column, so that the file's own arrays are never held together."""
+    parts = {}
+    for role, names in chosen.items():
+        kind = np.float32 if role in _VECTORS else np.float64
+        with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
+            read = (vectors(path, name, parquet_table(path, [name]).column(name)) for name in names)
+            parts[role] = np.concatenate([values.astype(kind, copy=False) for values in read], axis=1)
+    return parts
+
+
+def _csv(path: Path, names: list[str], chosen: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
+    """[N, d] of each role."""
+    wanted = [names.index(name) for found in chosen.values() for name in found]
+    try:
+        values = _loadtxt(path, wanted)
+    except (ValueError, IndexError):  # words among the numbers: a call per cell is slow, so only where it is needed
+        try:
+            values = _loadtxt(path, wanted, converters=_number)
+        except (ValueError, IndexError) as error:
+            raise DataError(f"{path} can't be read as a table of numbers: {str(error).splitlines()[0]}") from None
+    if len(values) == 0:
+        raise DataError(f"{path} holds no row beneath its header")
+    ends = np.cumsum([len(found) for found in chosen.values()])
+    return dict(zip(chosen, np.split(values, ends[:-1], axis=1), strict=True))
+
+
+def _loadtxt(path: Path, columns: Sequence[int], **options: Any) -> np.ndarray:
     with (
         files.explained(f"read {path}"),
         open(path, newline="", encoding="utf-8-sig", errors="replace") as file,
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told below
-        try:
-            found = np.loadtxt(
-                file,
-                np.float64,
-                delimiter=",",
-                skiprows=1,
-                usecols=at,
-                ndmin=2,
-                quotechar='"',
-                comments=None,
-                converters=_number,
-                encoding="utf-8",
-            )
-        except (ValueError, IndexError) as error:
-            raise DataError(f"{path} can't be read as a table of numbers: {str(error).splitlines()[0]}") from None
-    if len(found) == 0:
-        raise DataError(f"{path} holds no row beneath its header")
-    return {name: found[:, i : i + 1] for i, name in enumerate(wanted)}
+        warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told apart
+        return np.loadtxt(
+            file,
+            np.float64,
+            delimiter=",",
+            skiprows=1,
+            usecols=columns,
+            ndmin=2,
+            quotechar='"',
+            comments=None,
+            encoding="utf-8",
+            **options,
+        )
 
 
 def _number(text: str) -> float:

@@ -1,0 +1,317 @@
+"""Which policy to deploy, and whether sharing helped, from data alone: several runs judged on one common pool.
+
+The pool is the union of the runs' data, labelled for their task; the judge is fitted Q evaluation over episodes as long
+as the recorded ones (`utds.evaluation.fqe`). What came out is kept in each run directory as offline.json, for reports.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from utds import algorithms, files
+from utds.data import lake
+from utds.errors import ConfigError
+from utds.evaluation import coverage, fqe
+from utds.evaluation.fqe import FQE, Estimate, Recorded
+from utds.training import run_files
+from utds.training.run import Run, act
+
+if TYPE_CHECKING:
+    from utds.data.labelling import Rewards
+    from utds.data.pool import Pool
+
+THIN = 0.3  # share of states outside the data from which on coverage is called thin
+FEW = 10  # recorded episodes below which an interval says little
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy that could be deployed."""
+
+    run: Path
+    shares: bool  # whether it was trained on other tasks' data too
+    seed: int
+    step: int
+    last: bool  # the run's final policy
+    estimate: Estimate
+    outside: float  # share of states at which it does what nobody in the data does
+
+    @property
+    def name(self) -> str:
+        return f"{self.run}, seed {self.seed}" + ("" if self.last else f", step {self.step}")
+
+    @property
+    def thin(self) -> bool:
+        return self.outside > THIN
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much more a run with shared data is worth than those without, over their final policies."""
+
+    run: Path
+    mean: float
+    low: float  # 95 %
+    high: float
+
+    def __str__(self) -> str:
+        word = "helped" if self.low > 0 else "hurt" if self.high < 0 else "made no clear difference"
+        return f"Sharing {word}: {self.run} is worth {fqe.text(self.mean, self.low, self.high)} more than without."
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Policies judged on one pool."""
+
+    task: str
+    sources: tuple[str, ...]  # ids of the pool's datasets, the main one first
+    discount: float
+    horizon: int
+    recorded: Recorded
+    candidates: tuple[Candidate, ...]  # in the order of their lower ends, the best first
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Candidate:
+        """The one whose interval's lower end is highest: a robot is no place for optimism."""
+        return self.candidates[0]
+
+    @cached_property
+    def gains(self) -> tuple[Gain, ...]:
+        """Of each run with shared data over the runs without, where there are both."""
+        last = [candidate for candidate in self.candidates if candidate.last]
+        alone = [candidate for candidate in last if not candidate.shares]
+        runs = dict.fromkeys(candidate.run for candidate in last if candidate.shares)
+        return tuple(_gain(run, [c for c in last if c.run == run], alone) for run in runs) if alone else ()
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        found = list(self.notes)
+        if self.recorded.episodes < FEW:
+            found.append(
+                f"the main data has {self.recorded.episodes} episodes: intervals from so few say little; record more"
+            )
+        thin = [candidate for candidate in self.candidates if candidate.thin]
+        for candidate in thin[:3]:
+            found.append(
+                f"coverage is thin for {candidate.name}: at {candidate.outside:.0%} of the states its action is unlike "
+                f"any in the data, and its value is a guess; try it with care"
+            )
+        if len(thin) > 3:
+            found.append(f"coverage is thin for {len(thin) - 3} more")
+        return tuple(found)
+
+    @cached_property
+    def verdict(self) -> tuple[str, ...]:
+        """Which policy to deploy, and whether sharing helped, in sentences."""
+        best = self.best
+        low, _ = best.estimate.interval
+        lines = [f"Deploy {best.name}: worth {best.estimate}, where the recorded episodes are worth {self.recorded}."]
+        if not low > self.recorded.mean:
+            lines.append("Its interval reaches below what was recorded: it isn't surely better.")
+        return (*lines, *map(str, self.gains))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "task": self.task,
+            "sources": list(self.sources),
+            "discount": self.discount,
+            "horizon": self.horizon,
+            "recorded": _recorded_json(self.recorded),
+            "policies": [
+                {
+                    "run": str(candidate.run),
+                    "shares": candidate.shares,
+                    "seed": candidate.seed,
+                    "step": candidate.step,
+                    "value": candidate.estimate.mean,
+                    "low": _number(candidate.estimate.interval[0]),
+                    "high": _number(candidate.estimate.interval[1]),
+                    "outside": candidate.outside,
+                }
+                for candidate in self.candidates
+            ],
+            "gains": [
+                {"run": str(gain.run), "value": gain.mean, "low": _number(gain.low), "high": _number(gain.high)}
+                for gain in self.gains
+            ],
+            "verdict": list(self.verdict),
+            "warnings": list(self.warnings),
+        }
+
+
+def evaluate_offline(
+    runs: Sequence[Run | str | os.PathLike[str]],
+    *,
+    all_steps: bool = False,
+    rewards: Rewards | None = None,
+    seed: int = 0,
+    **options: Any,
+) -> Comparison:
+    """Judge the policies of several runs of one task without an environment, on the union of their data.
+
+    The result is also kept in each run directory, as offline.json; `utds report` shows it.
+
+    Args:
+        runs: runs, or their directories; their datasets must be stored.
+        all_steps: also the policies that the runs kept along training, to choose one of them.
+        rewards: how shared data is labelled; as the runs were trained if not given.
+        seed: of the estimate's bootstrap samples and critics.
+        options: fields of `utds.evaluation.fqe.FQE`, such as `steps`, `discount` or `horizon`.
+
+    Returns:
+        The comparison: `best`, `gains`, `verdict`, `warnings`, and every candidate with its interval.
+    """
+    found = [run if isinstance(run, Run) else Run(run) for run in runs]
+    if not found:
+        raise ConfigError("name at least one run to judge")
+    for run in found:
+        if not run.finished:
+            raise ConfigError(f"{run.path} is unfinished: go on with it (--resume) before it is judged")
+    discounts = [getattr(run.algorithm, "discount", FQE.discount) for run in found]
+    chosen: dict[str, Any] = {"discount": max(discounts)} | options
+    judge = FQE(**chosen)
+    pool, notes = common_pool(found, rewards)
+    horizon = judge.horizon or fqe.horizon_of(pool)
+    recorded = fqe.recorded(pool, judge.discount, horizon)  # refuses a horizon that no episode has, before any work
+    policies = {
+        (index, trained, step): partial(act, run.algorithm, run.policy(trained, None if step == _last(run) else step))
+        for index, run in enumerate(found)
+        for trained in run.seeds
+        for step in (sorted({*run.kept_steps, _last(run)}) if all_steps else [_last(run)])
+    }
+    names = {key: f"{found[key[0]].path}, seed {key[1]}, step {key[2]}" for key in policies}
+    estimates = judge.evaluate({names[key]: policy for key, policy in policies.items()}, pool, seed)
+    common = {
+        "task": pool.info.task,
+        "sources": list(pool.info.ids),
+        "discount": judge.discount,
+        "horizon": horizon,
+        "recorded": _recorded_json(recorded),
+        **({"notes": notes} if notes else {}),
+    }
+    content = [common, pool.info.digests, pool.info.rewards, repr(judge), seed]
+    common["comparison"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    kept = []
+    for index, run in enumerate(found):
+        rows = [
+            {
+                "seed": key[1],
+                "step": key[2],
+                "values": list(estimates[names[key]].values),
+                "outside": coverage.outside(policy, pool, seed),
+            }
+            for key, policy in policies.items()
+            if key[0] == index
+        ]
+        files.write_json(run.path / run_files.OFFLINE_FILE, common | {"policies": rows})
+        kept.append((run.path, run.config, common | {"policies": rows}))
+    return comparison(kept)
+
+
+def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]) -> Comparison:
+    """From run directories, their configurations and their offline.json, all of one comparison."""
+    found: list[Candidate] = []
+    common: Mapping[str, Any] = {}
+    for path, config, common in kept:
+        for row in common["policies"]:
+            estimate, last = Estimate(tuple(row["values"])), row["step"] == config["steps"]
+            found.append(Candidate(path, shares(config), row["seed"], row["step"], last, estimate, row["outside"]))
+    recorded = {name: math.nan if value is None else value for name, value in common["recorded"].items()}
+    return Comparison(
+        task=common["task"],
+        sources=tuple(common["sources"]),
+        discount=common["discount"],
+        horizon=common["horizon"],
+        recorded=Recorded(**{"low": math.nan, "high": math.nan} | recorded),
+        candidates=tuple(sorted(found, key=lambda candidate: -_pessimistic(candidate.estimate))),
+        notes=tuple(common.get("notes") or ()),
+    )
+
+
+def shares(config: Mapping[str, Any]) -> bool:
+    """Whether a run learnt from other data than its task's own."""
+    known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
+    return len(config["sources"]) > 1 and (known is None or known.reads_shared)
+
+
+def common_pool(runs: Sequence[Run], rewards: Rewards | None = None) -> tuple[Pool, list[str]]:
+    """All data of the runs, labelled for their task, the first run's main data first; and notes about it."""
+    tasks = dict.fromkeys(run.config["task"] for run in runs)
+    if len(tasks) > 1:
+        raise ConfigError(
+            f"the runs are of different tasks, {' and '.join(tasks)}; judge the runs of one task together"
+        )
+    labelling, notes = _labelling(runs, rewards), []
+    datasets = {}
+    for run in runs:
+        own, *others = run.datasets()
+        datasets[own.digest] = own
+        if labelling != "zero":
+            datasets |= {data.digest: data for data in others if data.digest not in datasets}
+        elif others:
+            notes = ["shared data has no rewards but 0: judged on the main data alone; --rewards would let it count"]
+    mains = [next(iter(run.config["sources"]))["digest"] for run in runs]
+    ordered = sorted(datasets.values(), key=lambda data: (data.digest != mains[0], data.digest not in mains))
+    pool = lake.share(*ordered, rewards=labelling)
+    if float(pool.reward_min) == float(pool.reward_max):
+        raise ConfigError(
+            f"every reward of the data is {float(pool.reward_min):g}: nothing tells policies apart; give --rewards"
+        )
+    return pool, notes
+
+
+def _labelling(runs: Sequence[Run], given: Rewards | None) -> Rewards:
+    if given is not None:
+        return given
+    used = list(dict.fromkeys(run.config["rewards"] for run in runs if len(run.config["sources"]) > 1))
+    if not used or "known" in used:
+        return "known"
+    if len(used) > 1:
+        raise ConfigError(
+            f"the runs were trained with rewards {' and '.join(used)}: say with --rewards how to label the shared data"
+        )
+    if "@" in used[0] or used[0] == "function":
+        raise ConfigError(f"the reward function {used[0]} isn't stored with the run: give it as --rewards FILE.py:NAME")
+    return str(used[0])
+
+
+def _gain(run: Path, shared: Sequence[Candidate], alone: Sequence[Candidate]) -> Gain:
+    """Critic by critic, so that what the data does to both cancels; with the seeds' spread where there are several."""
+    ours, theirs = ([candidate.estimate for candidate in part] for part in (shared, alone))
+    apart = fqe.difference(fqe.mean(ours), fqe.mean(theirs))
+    low, high = apart.interval
+    seeds = sum(
+        float(np.var([estimate.mean for estimate in part], ddof=1)) / len(part)
+        for part in (ours, theirs)
+        if len(part) > 1
+    )
+    half = math.hypot((high - low) / 2, 1.96 * math.sqrt(seeds))
+    return Gain(run, apart.mean, apart.mean - half, apart.mean + half)
+
+
+def _pessimistic(estimate: Estimate) -> float:
+    low, _ = estimate.interval
+    return estimate.mean if math.isnan(low) else low
+
+
+def _last(run: Run) -> int:
+    return int(run.config["steps"])
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _recorded_json(recorded: Recorded) -> dict[str, Any]:
+    return {name: _number(value) for name, value in recorded._asdict().items()}
