@@ -41,6 +41,7 @@ COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 MAY_BE_ZERO = {"ood_actions"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = ("beta_", "bc_weight", "bc_temp", "smoothing", "pretanh_l2", "ood_noise", "shared_ratio", "cql_")
+MOST = {"width": 100_000, "layers": 100, "num_critics": 10_000, "batch_size": 10_000_000, "n_step": 1_000_000}
 INTERVALS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "discount": ("[0, 1)", lambda x: 0 <= x < 1),
     "tau": ("(0, 1]", lambda x: 0 < x <= 1),
@@ -208,6 +209,8 @@ def validate(config: Any) -> None:
         least = 0 if name in MAY_BE_ZERO else 1
         if whole and (isinstance(field.default, int) or name.endswith("_steps")) and value < least:
             raise ConfigError(f"{name}={value} must be at least {least}")
+        if name in MOST and isinstance(value, int) and value > MOST[name]:
+            raise ConfigError(f"{name}={value} must be at most {MOST[name]}")
         if name.endswith("lr") and not value > 0:
             raise ConfigError(f"{name}={value} must be positive")
         if name.startswith(NEVER_NEGATIVE) and isinstance(value, int | float) and value < 0:

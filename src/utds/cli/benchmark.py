@@ -41,6 +41,7 @@ def plan(
     if not matrix:
         console.print(f"matrices that ship: {', '.join(shipped())}")
         return
+    workers, threads = _shares(workers)
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     cells += [cell for found in matrices if found.search for cell in found.search.cells(found)]
@@ -48,7 +49,6 @@ def plan(
     if absent := planning.missing(datasets(cells)):
         console.print(planning.complaint(absent), highlight=False, soft_wrap=True)
     if measure:
-        workers, threads = _shares(workers)
         seconds = planning.seconds(cells, threads) / workers
         console.print(f"about {duration(seconds)} here with {workers} workers of {threads} threads")
 
@@ -88,11 +88,17 @@ def run(
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
     from utds.benchmark.matrix import load
+    from utds.collection import kinds
 
     found = load(matrix)
     folder = out or Path("runs") / found.name
     if search_only and found.search is None:
         raise ConfigError(f"the matrix {found.name} has no [search] table; leave out --search-only")
+
+    files.check_folder(folder)
+    if generate is not None:
+        kinds.checked((), generate)
+    _check_cluster(engine, address, cpus, gpus, ship)
 
     def start(jobs: Sequence["Job"]) -> "Engine":
         if engine == "ray":
@@ -131,7 +137,20 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False) -> No
     cells = list(found.cells())
     cells += list(found.search.cells(found)) if found.search else []
     planning.require(cells)
-    watching.watch(found, out or Path("runs") / found.name, once)
+    folder = out or Path("runs") / found.name
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; --out names the folder of the results")
+    watching.watch(found, folder, once)
+
+
+def _check_cluster(engine: str, address: str | None, cpus: float, gpus: float, ship: bool) -> None:
+    """Options of the cluster make sense, and are given with it alone."""
+    given = {"--address": address is not None, "--cpus": cpus != 1.0, "--ship": ship}
+    for name, used in given.items():
+        if used and engine != "ray":
+            raise ConfigError(f"{name} is for a Ray cluster; add: --engine ray")
+    if not 0 < cpus <= 10_000 or not 0 <= gpus <= 10_000:
+        raise ConfigError(f"--cpus={cpus:g} --gpus={gpus:g}: a worker needs more than 0 CPUs and 0 or more GPUs")
 
 
 def _shares(workers: int | None) -> tuple[int, int]:

@@ -59,6 +59,8 @@ def verify(id: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ID …")], /, t
 
     if not id:
         raise ConfigError("name at least one dataset to verify; see: utds data list")
+    if threads == 0:
+        raise ConfigError("--threads=0 must be at least 1")
     for name in id:
         found = store.verify(name, threads)
         rewards = "no physics to check rewards with"
@@ -101,10 +103,13 @@ def import_(
     from rich.console import Console
 
     from utds.data import actions as units
-    from utds.data import importing, summary
+    from utds.data import ids, importing, summary
 
     if not source_and_id or len(source_and_id) % 2:
         raise ConfigError("give pairs of a source and the id to store it under, such as ./logs.csv robot-walk/logs")
+    for name, what in ((task, "task"), (kind, "kind")):
+        if name is not None:
+            ids.check_name(name, what)
     options = importing.Options(
         format=format,
         columns=_columns(columns),

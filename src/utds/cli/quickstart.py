@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
+from utds.errors import ConfigError
+
 
 def quickstart(
     domain: Literal["pointmass", "walker"] = "pointmass", out: Path | None = None, seed: int = 0, episodes: int = 10
@@ -18,6 +20,11 @@ def quickstart(
         seed: of data and training
         episodes: over which each policy is evaluated
     """
+    from utds import files
     from utds import quickstart as story
 
-    story.run(domain, out or Path("out") / "quickstart" / domain, seed, episodes)
+    out = out or Path("out") / "quickstart" / domain
+    files.check_folder(out)
+    if episodes < 1:
+        raise ConfigError(f"episodes={episodes} must be at least 1")
+    story.run(domain, out, seed, episodes)

@@ -111,17 +111,19 @@ def evaluate(
     """
     import functools
 
-    from utds import evaluation, training
+    from utds import evaluation, files, training
 
+    if video is not None:
+        files.check_file(video)
     found = training.Run(run)
     if offline:
         if env is not None or video is not None:
             raise ConfigError("--offline needs no environment: leave out --env and --video")
         return _evaluate_offline(found)
+    if video is not None and env is not None:
+        raise ConfigError("--video films the task's own simulator: leave out --env")
     print(found.evaluate(episodes, seed, env))
     if video is not None:
-        if env is not None:
-            raise ConfigError("--video films the task's own simulator: leave out --env")
         act = functools.partial(training.act, found.algorithm, found.policy())
         print(f"{video}: one episode, return {evaluation.video(act, found.config['task'], video, seed):.1f}")
 
@@ -154,8 +156,9 @@ def export(
         seed: whose policy; by default the first seed's
         ensemble: also export the critics: a second output gives the uncertainty of each action
     """
-    from utds import training
+    from utds import files, training
 
+    files.check_file(target)
     print(f"wrote {training.Run(run).export(target, seed, ensemble)}")
 
 

@@ -101,7 +101,7 @@ def evaluate_env(
     A policy in [-1, 1] is scaled to the box; one that is `raw` speaks the environment's unit already.
     """
     _check(episodes)
-    env = gymnasium.make(env) if isinstance(env, str) else env
+    env = _made(env) if isinstance(env, str) else env
     rescale = _to_box(env.action_space, raw)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     totals = []
@@ -118,10 +118,20 @@ def evaluate_env(
     return Evaluation(name, tuple(totals))
 
 
+def _made(id: str) -> gymnasium.Env:
+    """The environment of an id, whose module may have to be imported: `module:Name-v0`."""
+    try:
+        return gymnasium.make(id)
+    except (gymnasium.error.Error, ImportError, ValueError) as error:
+        said = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(f"Gymnasium can't make the environment {id!r}: {said}") from None
+
+
 def evaluator(
     task: str, episodes: int = 10, seed: int = SEED, threads: int | None = None
 ) -> Callable[[Act], dict[str, float]] | None:
     """What `train` calls at intervals: the policy's return on the task; None where the task has no simulator."""
+    _check(episodes)
     try:
         domains.task(task)
     except DomainError:
