@@ -75,7 +75,7 @@ def check_file(path: str | os.PathLike[str]) -> None:
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:
-    """Refuse a folder that nothing can be written to, before time is spent on what it is to hold. Nothing is changed."""
+    """Refuse a folder that can't be written to, before time is spent on what it is to hold. Nothing is changed."""
     path = Path(path)
     with explained(f"write to {path}"):
         if path.exists() and not path.is_dir():

@@ -1,7 +1,7 @@
 """Every command and every option, taken from the parser's own table, with values that nobody should give.
 
-Each command line ends in one line on stderr and exit code 2, or its value is allowed, and `ALLOWED` says why. Work is cut
-off where it would begin, so that an allowed value costs nothing: a command that gets there has accepted all its options.
+Each command line ends in one line on stderr and exit code 2, or its value is allowed, and `ALLOWED` says why. Work is
+cut off where it would begin: a command that gets there has accepted all its options.
 """
 
 import contextlib
@@ -37,8 +37,8 @@ VALUES: dict[str, list[str]] = {
     "float": [*NUMBERS, "1e400", "-1e-9", "1e308"],
     "bool": ["maybe", "3", ""],
     "choice": ["", " ", "x", "LOCAL", "0", "nan", "\udcff", LONG],
-    "str": ["", " ", "/", ".", "..", "../..", "a", "a/b/c", "a/b/c/d/e", "[", "*", "(", "\\", "nan", "-1", "é💥", "a\nb",
-            "\udcff", "%s", "{0}", "~", "$HOME", "=", "a=", "=a", ":", "a:", ":a", "a:b=c", LONG],
+    "str": ["", " ", "/", ".", "..", "../..", "a", "a/b/c", "a/b/c/d/e", "[", "*", "(", "\\", "nan", "-1", "é💥",
+            "a\nb", "\udcff", "%s", "{0}", "~", "$HOME", "=", "a=", "=a", ":", "a:", ":a", "a:b=c", LONG],
     "path": ["", " ", "NOWHERE/x", "FILE", "FILE/x", "FOLDER", "/dev/null", "/proc/nope/x", "a\nb", "\udcff", LONG],
 }  # fmt: skip
 # Values of options that are small languages, and names that exist but don't belong here.
@@ -50,12 +50,12 @@ MORE: dict[tuple[str, str], list[str]] = {
         "__class__=1", "batch_size=99999999999", "num_critics=0", "floor=low", "layer_norm=1",
     ],
     ("train", "--rewards"): [
-        "learned:penalty=x", "learned:penalty=nan", "learned:penalty=-1", "learned:", "goal:", "goal:99=0", "goal:0=nan",
-        "goal:0", "goal:-1=0", "goal:x=0", "nowhere.py:f", "nowhere.py:", "zero:1", "known:1", "KNOWN",
+        "learned:penalty=x", "learned:penalty=nan", "learned:penalty=-1", "learned:", "goal:", "goal:99=0",
+        "goal:0=nan", "goal:0", "goal:-1=0", "goal:x=0", "nowhere.py:f", "nowhere.py:", "zero:1", "known:1", "KNOWN",
     ],
     ("train", "--weights"): [
-        "returns:temperature=0", "returns:temperature=-1", "returns:temperature=nan", "returns:temperature=x", "returns:",
-        "returns:nope=1", "dynamics:nope=1", "uniform:1", "dynamics:",
+        "returns:temperature=0", "returns:temperature=-1", "returns:temperature=nan", "returns:temperature=x",
+        "returns:", "returns:nope=1", "dynamics:nope=1", "uniform:1", "dynamics:",
     ],
     ("train", "--algo"): ["UTDS ", "utds,cql", "nope", "__init__"],
     ("train", "--preset"): ["FAST", "cpu", "slow"],
@@ -250,7 +250,8 @@ def cases(world: World, command: str) -> Iterator[tuple[str, str, list[str]]]:
         for value in VALUES[which.kind] + MORE.get((command, which.name), []):
             real = world.real(value)
             if which.positional:
-                yield which.name, value, line(lambda g, _, i=positions.index(which.name), v=real: g.__setitem__(i, v))
+                at = positions.index(which.name)
+                yield which.name, value, line(lambda given, _, at=at, v=real: given.__setitem__(at, v))
             else:
                 yield which.name, value, line(lambda _, named, w=which, v=real: give(named, w.name, f"{w.name}={v}"))
         if not which.positional and which.kind != "bool":

@@ -17,7 +17,7 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
-from utds.algorithms.base import COMPILER
+from utds.algorithms.base import jit
 from utds.networks import MLP, init_mlp, mlp
 
 Floats = NDArray[np.float32]
@@ -102,7 +102,7 @@ def _start(key: Array, inputs: int, changes: int, datasets: int) -> tuple[Networ
     return networks, optax.scale_by_adam().init(networks)
 
 
-@partial(jax.jit, donate_argnums=(0, 1), compiler_options=COMPILER)
+@partial(jit, donate_argnums=(0, 1))
 def _advance(
     networks: Networks, opt_state: Any, data: tuple[Array, Array, Array], rates: Array, key: Array
 ) -> tuple[Networks, Any]:

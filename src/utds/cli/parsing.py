@@ -79,7 +79,7 @@ def _check_word(before: str, word: str) -> None:
         after = f" after {name}" if name else ""
         raise ConfigError(f"there is an empty argument{after}; give it a value, or leave it out")
     if not word.isprintable():
-        raise ConfigError(f"the argument {ascii(word)} has characters that can't be printed; rename what it names")
+        raise ConfigError(f"the argument {word!a} has characters that can't be printed; rename what it names")
 
 
 def _check_number(name: str, value: Any) -> None:
