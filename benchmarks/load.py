@@ -71,7 +71,7 @@ def lake() -> None:
     require("load: memory of a lake, over its columns", peak / columns, most=OVER_COLUMNS, noise=BYTES)
     row = {
         "transitions": SOURCES * EPISODES * STEPS,
-        "s": seconds,
+        "seconds": seconds,
         "columns, MB": columns / 1e6,
         "peak, MB": peak / 1e6,
     }

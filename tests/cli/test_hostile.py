@@ -106,6 +106,7 @@ WORK = (
     "evaluation.fqe.evaluate_run",
     "adviser.ranking.checks",
     "adviser.ranking.Coverage",
+    "data.reward_model.LearnedReward.fit",
     "benchmark.engine.Local",
     "benchmark.plan.seconds",
     "linear.statements.lemma1.measure",

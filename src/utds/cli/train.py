@@ -68,6 +68,10 @@ def train(
         board.check()
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
     own, others = store.load(main), [store.load(name) for name in share]
+    names = [dataset.name for dataset in (own, *others)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{name} is given {names.count(name)} times: main data and shared data are all different")
     doubting = weights.partition(":")[0] == "dynamics"
     weighing = named(weights, {"dynamics": DynamicsWeights}) if doubting else weights
     pool = lake.share(own, *others, rewards=rewards, weights=weighing)
