@@ -90,7 +90,7 @@ def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stor
 def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     for address in ("nowhere", "/", "ray://", "127.0.0.1:1"):
-        with pytest.raises(ConfigError, match="could not reach the Ray cluster at .*; check --address") as error:
+        with pytest.raises(ConfigError, match=r"could not reach the Ray cluster at .*; check --address") as error:
             Cluster([], tmp_path, address=address)
         assert "\n" not in str(error.value)
 

@@ -175,6 +175,8 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise ConfigError(f"--set takes name=value pairs such as batch_size=512, got {pair!r}")
+        if name in ("name", "preset"):
+            raise ConfigError(f"--set changes fields of the algorithm; choose it by --algo and --preset, not {pair!r}")
         try:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
