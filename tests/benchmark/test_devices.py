@@ -31,7 +31,7 @@ def cuda(monkeypatch, tmp_path):
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("XLA_PYTHON_CLIENT_MEM_FRACTION", raising=False)
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: name == "jax_cuda13_plugin" or None)
+    monkeypatch.setattr(devices, "_for_cuda", lambda: True)
     for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm", "null"):
         (tmp_path / name).touch()
     return tmp_path
@@ -47,7 +47,7 @@ def test_the_gpus_are_those_that_jax_would_see(cuda, monkeypatch):
     for platforms, expected in (("cpu", ()), ("cuda,cpu", ("0", "1", "2"))):
         monkeypatch.setenv("JAX_PLATFORMS", platforms)
         assert devices.found(cuda) == expected
-    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)  # JAX for CPUs
+    monkeypatch.setattr(devices, "_for_cuda", lambda: False)
     assert devices.found(cuda) == ()
 
 

@@ -56,10 +56,7 @@ def test_what_a_command_raises_is_not_taken_for_a_mistake_in_its_options(monkeyp
 
 def test_memory_and_the_operating_system_are_one_line(monkeypatch, capsys):
     for error, line in (
-        (
-            MemoryError("Unable to allocate 1 TiB"),
-            "not enough memory (Unable to allocate 1 TiB); ask for less at a time",
-        ),
+        (MemoryError("No 1 TiB"), "not enough memory (No 1 TiB); ask for less at a time"),
         (OSError(36, "File name too long", "xx"), "xx: File name too long; check the path"),
     ):
 

@@ -18,13 +18,18 @@ def found(devices: Path = Path("/dev")) -> tuple[str, ...]:
     asked = os.environ.get("JAX_PLATFORMS", "")
     if asked and not _ON_GPU & {name.strip() for name in asked.split(",")}:
         return ()
-    if not any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13)):
+    if not _for_cuda():
         return ()
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
         return tuple(str(number) for number in range(len(list(devices.glob("nvidia[0-9]*")))))
     names = [name.strip() for name in named.split(",")]
     return tuple(names[: names.index("-1")] if "-1" in names else filter(None, names))  # CUDA reads up to a -1
+
+
+def _for_cuda() -> bool:
+    """Whether JAX was installed with what it needs for NVIDIA's GPUs."""
+    return any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
 
 
 def workers(gpus: Sequence[str], each: float | None, cores: int) -> int:

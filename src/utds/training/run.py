@@ -154,11 +154,7 @@ class Run:
 
     def act(self, observations: NDArray[np.floating], seed: int | None = None) -> NDArray[np.float32]:
         """Actions [B, A] of a seed's policy at observations [B, O], without noise, in the robot's unit."""
-        shape, size = np.shape(observations), self.config["observation_size"]
-        if len(shape) != 2 or shape[1] != size:
-            raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
-        actions = act(self.algorithm, self.policy(seed), observations)
-        return to_raw(actions, self.config["action_low"], self.config["action_high"])
+        return self._actor(seed)(observations)
 
     def evaluate(self, episodes: int = 10, seed: int | None = None, env: Any = None) -> Evaluation:
         """Every seed's policy over `episodes` episodes of the run's task, or of a Gymnasium environment.
@@ -178,10 +174,18 @@ class Run:
                 found.append(evaluation.evaluate_env(self._actor(trained), env, episodes, seed, raw=raw))
         return evaluation.over_seeds(found)
 
-    def _actor(self, seed: int) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
+    def _actor(self, seed: int | None) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
         """A seed's policy as `act` has it, its file read once."""
         policy, bounds = self.policy(seed), (self.config["action_low"], self.config["action_high"])
-        return lambda observations: to_raw(act(self.algorithm, policy, observations), *bounds)
+        size = self.config["observation_size"]
+
+        def chosen(observations: NDArray[np.floating]) -> NDArray[np.float32]:
+            shape = np.shape(observations)
+            if len(shape) != 2 or shape[1] != size:
+                raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
+            return to_raw(act(self.algorithm, policy, observations), *bounds)
+
+        return chosen
 
     def export(self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
         """A seed's policy as an ONNX file; with `ensemble`, Γ as a second output."""
