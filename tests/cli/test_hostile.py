@@ -11,6 +11,7 @@ import io
 import os
 import re
 import resource
+import shutil
 import signal
 import traceback
 import types
@@ -81,13 +82,31 @@ MORE: dict[tuple[str, str], list[str]] = {
 }  # fmt: skip
 
 EVERY = None  # command
-FOLDERS = {"collect", "advise", "benchmark run", "uncertainty", "theory", "quickstart", "train"}
+WRITING = {"collect", "advise", "benchmark run", "uncertainty", "theory", "quickstart", "train"}
+NAMES = {"a", "a/b/c", "a/b/c/d/e", "nan"}  # that could be ids
+FOLDERS = (set(VALUES["str"]) - {"", " ", "/", ".", "..", "../..", "a\nb", "\udcff", LONG}) | NAMES
 # (why, commands, options, values)
 ALLOWED: list[tuple[str, set[str] | None, set[str], set[str]]] = [
     ("seeds are numbered from 0, up to 32 bits", EVERY, {"--seed", "--first-seed"}, {"0", MOST}),
     ("as without the option", EVERY, {"--kinds", "--share", "--set", "--columns"}, {"no value"}),
-    ("a folder is made, or one that exists is written to", FOLDERS, {"--out"}, {"NOWHERE/x", "FOLDER"}),
-]
+    ("a folder is made, or one that exists is written to", WRITING, {"--out"}, {"NOWHERE/x", "FOLDER"}),
+    ("a file is replaced", {"collect", "evaluate", "report"}, {"--ladder", "--video", "--csv", "--markdown"}, {"FILE"}),
+    ("a file is replaced", {"report", "export"}, {"--out", "target"}, {"FILE"}),
+    ("long, but what was asked for", {"collect", "train", "evaluate", "quickstart"}, {"--episodes"}, {MOST}),
+    ("long, but what was asked for", {"data generate", "train"}, {"--episodes", "--steps"}, {MOST}),
+    ("long, but what was asked for", {"benchmark run"}, {"--generate"}, {MOST}),
+    ("beyond the end: at the end alone", EVERY, {"--eval-every", "--checkpoint-every", "--evaluate-every"}, {MOST}),
+    ("no more are started than there are cells or cores", EVERY, {"--workers", "--threads"}, {MOST}),
+    ("a choice: no discount, noise or warm-up", {"collect"}, {"--discount", "--noise", "--warmup"}, {"0"}),
+    ("a choice: nothing is subtracted", {"relabel"}, {"--penalty"}, {"0"}),
+    ("a choice: the GPUs are left alone", {"benchmark run"}, {"--gpus"}, {"0"}),
+    ("an id has one part or several", {"relabel"}, {"--save"}, NAMES),
+    ("a task or kind of one's own has any name", {"data import"}, {"--task", "--kind"}, {"a", "nan"}),
+    ("bounds are found in the data", {"data import"}, {"--actions"}, {"auto"}),
+    ("a folder may have any name", {"data export"}, {"target"}, FOLDERS),
+    ("lists the matrices that ship", {"benchmark plan"}, {"matrix"}, {"left out"}),
+    ("nothing was begun there yet", {"benchmark status"}, {"--out"}, {"NOWHERE/x", "FOLDER", "FILE/x", "/proc/nope/x"}),
+]  # fmt: skip
 
 
 class Begun(BaseException):
@@ -214,7 +233,6 @@ def world(tmp_path_factory) -> Iterator[World]:
     (folder / "little.toml").write_text(MATRIX)
     np.savez(folder / "arrays.npz", observations=np.zeros((3, 4)), actions=np.zeros((2, 2)), rewards=np.zeros(2))
     with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(io.StringIO()):
-        patched.chdir(folder)
         patched.setenv("UTDS_DOMAINS", str(TINY))
         patched.setenv("MINARI_DATASETS_PATH", str(folder / "datasets"))
         if "tinymass" not in utds.domains.registry._DOMAINS:
@@ -227,6 +245,7 @@ def world(tmp_path_factory) -> Iterator[World]:
         dataclasses.replace(shipped, task=TASK).save(folder / "ladder")
         given, named = found.base("train")
         cli.main(["train", *given, *named, f"--out={folder / 'run'}"])
+        shutil.copytree(folder / "datasets", folder / "kept")
         for where in WORK:
             patched.setattr(f"utds.{where}", _begin)
         yield found
@@ -306,7 +325,7 @@ def outcome(args: list[str]) -> tuple[str, str]:
         signal.signal(signal.SIGALRM, before)
     said = err.getvalue()
     if found == "exit 2":
-        one = said.startswith("utds: error: ") and said.endswith("\n") and said.count("\n") == 1
+        one = re.fullmatch(r"utds: error: [^;\n][^\n]*\n", said)
         found = "refused" if one and "Traceback" not in said else "several lines"
     return found, said
 
@@ -335,7 +354,10 @@ def reason(command: str, option: str, value: str) -> str | None:
 
 
 @pytest.mark.parametrize("command", TREE)
-def test_what_nobody_should_give_is_one_line(world, command):
+def test_what_nobody_should_give_is_one_line(world, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.rmtree(world.folder / "datasets")  # what another command has stored
+    shutil.copytree(world.folder / "kept", world.folder / "datasets")
     given, named = world.base(command)
     assert outcome([*command.split(), *given, *named])[0] in ("done", "begun")  # so it is the value that is refused
     wrong = []

@@ -66,8 +66,8 @@ def parse(app: SubcommandApp, description: str, args: Sequence[str]) -> Callable
         if exit.code != 2:
             raise
     box = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    with _wide(), contextlib.redirect_stderr(box), contextlib.suppress(SystemExit):
-        ask()
+    with _wide(), contextlib.redirect_stderr(box), contextlib.redirect_stdout(box), contextlib.suppress(SystemExit):
+        ask()  # both, for the box is drawn with the characters that stdout knows
     box.seek(0)
     raise ConfigError(f"{one_line(box.read())}; see: {' '.join(['utds', *_command(app, args)])} --help")
 
@@ -92,10 +92,10 @@ def _check_number(name: str, value: Any) -> None:
 
 def one_line(box: str) -> str:
     """A parser's box in one line: its first paragraph, and the names that it proposes instead."""
-    lines = [line.strip("│|").removeprefix(" ").rstrip() for line in box.splitlines()[1:-1]]
+    lines = [line.strip("│").removeprefix(" ").rstrip() for line in box.splitlines()[1:-1]]
     sections: list[list[str]] = [[]]
     for line in lines:
-        if re.fullmatch(r"[─-]{3,}", line.strip()):
+        if re.fullmatch("─{3,}", line.strip()):
             sections.append([])
         else:
             sections[-1].append(line)
