@@ -81,13 +81,25 @@ MORE: dict[tuple[str, str], list[str]] = {
     ("benchmark run", "matrix"): ["walkerr", "../walker"],
 }  # fmt: skip
 
+
+def commands(app: SubcommandApp, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Callable]]:
+    """Words and function of every command, from the table that the command line itself is made of."""
+    for name, command in app._subcommands.items():
+        if isinstance(command.target, SubcommandApp):
+            yield from commands(command.target, (*words, name))
+        else:
+            yield " ".join((*words, name)), command.target
+
+
+TREE = dict(commands(cli._app()))
 EVERY = None  # command
 WRITING = {"collect", "advise", "benchmark run", "uncertainty", "theory", "quickstart", "train"}
 NAMES = {"a", "a/b/c", "a/b/c/d/e", "nan"}  # that could be ids
 FOLDERS = (set(VALUES["str"]) - {"", " ", "/", ".", "..", "../..", "a\nb", "\udcff", LONG}) | NAMES
 # (why, commands, options, values)
 ALLOWED: list[tuple[str, set[str] | None, set[str], set[str]]] = [
-    ("seeds are numbered from 0, up to 32 bits", EVERY, {"--seed", "--first-seed"}, {"0", MOST}),
+    ("seeds are numbered from 0", EVERY, {"--seed", "--first-seed"}, {"0"}),
+    ("a seed has up to 32 bits", set(TREE) - {"export"}, {"--seed", "--first-seed"}, {MOST}),
     ("as without the option", EVERY, {"--kinds", "--share", "--set", "--columns"}, {"no value"}),
     ("a folder is made, or one that exists is written to", WRITING, {"--out"}, {"NOWHERE/x", "FOLDER"}),
     ("a file is replaced", {"collect", "evaluate", "report"}, {"--ladder", "--video", "--csv", "--markdown"}, {"FILE"}),
@@ -139,18 +151,6 @@ class Option:
     kind: str  # a key of VALUES
     positional: bool
     required: bool
-
-
-def commands(app: SubcommandApp, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Callable]]:
-    """Words and function of every command, from the table that the command line itself is made of."""
-    for name, command in app._subcommands.items():
-        if isinstance(command.target, SubcommandApp):
-            yield from commands(command.target, (*words, name))
-        else:
-            yield " ".join((*words, name)), command.target
-
-
-TREE = dict(commands(cli._app()))
 
 
 def options(function: Callable) -> Iterator[Option]:
