@@ -33,7 +33,7 @@ def _app() -> SubcommandApp:
 def _add(app: SubcommandApp, *functions: Callable[..., None]) -> None:
     """Commands by their functions' names; an underscore at the end keeps clear of Python's own words."""
     for function in functions:
-        app.command(deferred(function), name=function.__name__.rstrip("_"))
+        app.command(name=function.__name__.rstrip("_"))(deferred(function))
 
 
 def main(args: Sequence[str] | None = None) -> None:
