@@ -60,7 +60,7 @@ pin: $(READY)    ## write constraints.txt anew: the newest versions that fit all
 	$(BIN)/pip install --quiet --disable-pip-version-check uv
 	echo '# What `make install` takes: written by `make pin`, not by hand.' > constraints.new
 	$(BIN)/uv pip compile --quiet --upgrade --universal --fork-strategy fewest --python-version 3.11 --no-header --no-annotate \
-	  --no-emit-package utds --extra dev --extra ray pyproject.toml | sed 's/ ;.*//' >> constraints.new
+	  --no-emit-package utds --extra dev pyproject.toml | sed 's/ ;.*//' >> constraints.new
 	mv constraints.new constraints.txt
 
 clean:           ## remove what the targets made

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from common import table
+from common import CLOCK, require, table, verdict
 from utds.adviser import advise, dynamics
 from utds.data.dataset import Dataset
 
@@ -52,6 +52,7 @@ def main() -> None:
         advised = time.perf_counter() - compared
         rows.append({"transitions each": size, "check of dynamics s": compared - started, "in all s": advised})
     last = float(str(rows[-1]["in all s"]))
+    require("advising: seconds allowed over taken", ALLOWED / last, least=1, noise=CLOCK)
     for row in rows:
         row["ratio to 10,000"] = float(str(row["in all s"])) / float(str(rows[0]["in all s"]))
         row["allowed / taken"] = ALLOWED / last if row is rows[-1] else "–"
@@ -61,3 +62,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    verdict()

@@ -1,4 +1,4 @@
-"""What every benchmark shares: timing side by side, and one table."""
+"""What every benchmark shares: timing side by side, one table, and requirements that are checked."""
 
 import statistics
 import time
@@ -6,6 +6,28 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
+
+# By how much a measurement that is repeated may differ, as a share of what is required. Ratios of two times that are
+# taken in turn, seconds on the clock of a machine that others use too, and bytes.
+RATIO, CLOCK, BYTES = 0.1, 0.25, 0.02
+
+_missed: list[str] = []
+
+
+def require(what: str, value: float, *, least: float | None = None, most: float | None = None, noise: float) -> None:
+    """Note a requirement that a measurement misses by more than its noise; `verdict` ends with exit code 1 then."""
+    if least is not None and not value >= least * (1 - noise):
+        _missed.append(f"{what}: {value:.3g}, required at least {least:g} (noise {noise:.0%})")
+    if most is not None and not value <= most * (1 + noise):
+        _missed.append(f"{what}: {value:.3g}, required at most {most:g} (noise {noise:.0%})")
+
+
+def verdict() -> None:
+    """After the last table: what falls short, and exit code 1 if anything does."""
+    for line in _missed:
+        print(f"✗ {line}")
+    if _missed:
+        raise SystemExit(1)
 
 
 def rounds(works: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common import fastest, table
+from common import BYTES, RATIO, fastest, require, table, verdict
 from utds import domains
 from utds.data import ids, store
 from utds.data.dataset import Dataset
@@ -27,6 +27,7 @@ from utds.errors import DataError
 STATES = {"walker": 8_000, "quadruped": 4_000, "jaco": 1_000}
 OVER_DM_CONTROL = {"walker": 10, "quadruped": 10, "jaco": 20}  # required
 EPISODES, STEPS = 1_000, 1_000  # of the walker dataset that is loaded
+CORRELATION = 0.95  # of a learned reward with the truth, required
 SOURCES = ("stand", "walk", "run", "flip")  # of the pool whose memory is measured
 
 MEMORY = """
@@ -85,7 +86,8 @@ def relabelling() -> None:
         states, actions = rollout_states(name, count)
         loop = dm_control_loop(name, states)
         times = fastest({"ours": lambda: domain.rewards(states, actions), "dm_control": loop}, repeats=3)  # noqa: B023
-        error = "–"
+        over, error = times["dm_control"] / times["ours"], "–"
+        require(f"relabelling {name}, over dm_control", over, least=OVER_DM_CONTROL[name], noise=RATIO)
         if name != "jaco":  # its reach task draws another target at every reset
             ours = domain.rewards(states, actions)[:, domain.task_names.index("walk")]
             error = f"{np.abs(ours - loop()).max():.1e}"
@@ -94,7 +96,7 @@ def relabelling() -> None:
                 "domain": name,
                 "states/s (4 tasks)": round(count / times["ours"]),
                 "dm_control (1 task)": round(count / times["dm_control"]),
-                "over dm_control": f"{times['dm_control'] / times['ours']:.0f}×",
+                "over dm_control": f"{over:.0f}×",
                 "required": f"{OVER_DM_CONTROL[name]}×",
                 "largest difference": error,
             }
@@ -132,6 +134,10 @@ def loading_and_memory() -> None:
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     peak, columns, training = (int(number) for number in printed.split())
     size = file.stat().st_size / 1e6
+    most = (1.5 * columns + 700e6) / columns
+    require("loading, over numpy", times["ours"] / times["numpy"], most=3, noise=RATIO)
+    require("memory of a pool, over its columns", peak / columns, most=1.3, noise=BYTES)
+    require("memory of training, over the pool's columns", training / columns, most=most, noise=BYTES)
     rows = [
         {
             "what": f"loading {EPISODES * STEPS / 1e6:g}M transitions, over numpy reading the same {size:.0f} MB",
@@ -152,7 +158,7 @@ def loading_and_memory() -> None:
             "ours": f"{training / 1e6:.0f} MB",
             "reference": f"{columns / 1e6:.0f} MB",
             "ratio": f"{training / columns:.2f}×",
-            "at most": f"1.5× + 700 MB: {(1.5 * columns + 700e6) / columns:.2f}×",
+            "at most": f"1.5× + 700 MB: {most:.2f}×",
         },
     ]
     table("store and pool", rows)
@@ -224,11 +230,13 @@ def learned_reward() -> None:
     for data in shared:
         truth = Known().label(data, "walker-walk")
         mean, std = model.predict(data)
+        correlation = float(np.corrcoef(mean, truth)[0, 1])
+        require(f"learned reward on {data.name}: correlation", correlation, least=CORRELATION, noise=0)
         rows.append(
             {
                 "shared data": data.name,
-                "correlation with the truth": float(np.corrcoef(mean, truth)[0, 1]),
-                "at least": "0.95",
+                "correlation with the truth": correlation,
+                "at least": f"{CORRELATION}",
                 "mean error": float(np.abs(mean - truth).mean()),
                 "mean doubt": float(std.mean()),
             }
@@ -253,3 +261,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+    verdict()

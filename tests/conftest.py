@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+# Groups of tests that need more than Python: a word of the reason that they are skipped for, and how to enable them.
+GROUPS = {
+    "ray engine": "the Ray engine: pip install -c constraints.txt -e '.[dev]'",
+    "chrom": "the report's page in a browser: install chromium and chromedriver (Debian: chromium chromium-driver)",
+}
 TINY = Path(__file__).parent / "tiny.py"
 
 
@@ -17,3 +22,16 @@ def tiny(monkeypatch, tmp_path):
     if "tinymass" not in utds.domains.registry._DOMAINS:
         utds.domains.registry._load_own.cache_clear()
     return utds.domains.get("tinymass")
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Which groups of tests were skipped, and how to enable them: a green run must not hide what it left out."""
+    skipped: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        found = next((how for word, how in GROUPS.items() if word in reason.lower()), reason)
+        skipped[found] = skipped.get(found, 0) + 1
+    if skipped:
+        terminalreporter.section("skipped, and how to enable it")
+        for how, count in skipped.items():
+            terminalreporter.line(f"{count} × {how}")

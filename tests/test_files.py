@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -89,3 +90,25 @@ def test_safetensors_files_are_plain(tmp_path):
     raw = (tmp_path / "t.safetensors").read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     assert header["a"]["dtype"] == "F32" and np.frombuffer(raw[-8:], np.float32).tolist() == [1, 2]
+
+
+def test_what_cannot_be_written_is_refused_before_work_and_leaves_no_trace(tmp_path):
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file", tmp_path / "new.txt", tmp_path / "a" / "b" / "new.txt"):
+        files.check_file(path)
+    for path in (tmp_path / "folder", tmp_path / "a" / "b"):
+        files.check_folder(path)
+    wrong = {
+        files.check_file: [tmp_path / "folder", tmp_path / "file" / "x", Path("/dev/null"), tmp_path / ("x" * 300)],
+        files.check_folder: [tmp_path / "file", tmp_path / "file" / "x", Path("/proc/nope/x"), Path("/dev/null")],
+    }
+    for check, paths in wrong.items():
+        for path in paths:
+            with pytest.raises(DataError, match=f"could not write (to )?{path}: "):
+                check(path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "old"
+    with pytest.raises(DataError, match="is a device or a pipe"), files.atomic("/dev/null"):
+        pass
+    assert Path("/dev/null").is_char_device()

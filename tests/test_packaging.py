@@ -3,6 +3,7 @@
 import re
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,8 +69,9 @@ def test_without_dm_control_the_error_says_how_to_get_it_and_data_is_stored_all_
         raise ModuleNotFoundError(f"No module named {name!r}", name="dm_control")
 
     with monkeypatch.context() as patched:
-        patched.setattr("utds.domains.dm_control_utils.importlib.import_module", missing)
+        # In the place of the module's `importlib`, which is everybody's: others may import something meanwhile.
+        patched.setattr(dm_control_utils, "importlib", SimpleNamespace(import_module=missing))
         with pytest.raises(MissingExtra, match=f"pip install --no-deps dm_control=={dm_control_utils.VERSION}$"):
             dm_control_utils.quiet_import("dm_control.suite.walker")
     monkeypatch.setattr("utds.data.store._LIBRARIES", ("numpy", "no-such-library"))
-    assert store.versions() == {"utds": __version__, "numpy": np.__version__}
+    assert store.versions.__wrapped__() == {"utds": __version__, "numpy": np.__version__}  # the others stay cached

@@ -50,6 +50,7 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     with explained(f"write {path}"):
+        _refuse_special(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _clean_up_once(path.parent)
         with _room(path) as room:
@@ -71,6 +72,38 @@ def remove(path: str | os.PathLike[str]) -> None:
         with _room(path) as room:
             os.rename(path, room / _OBSOLETE)
             _sync_folder(path.parent)
+
+
+def check_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that can't be written, before time is spent on what it is to hold. Nothing is changed."""
+    path = Path(path)
+    with explained(f"write {path}"):
+        _refuse_special(path)
+        if path.is_dir():
+            raise DataError(f"could not write {path}: it is a folder; name a file")
+        _try_below(path.parent)
+
+
+def check_folder(path: str | os.PathLike[str]) -> None:
+    """Refuse a folder that can't be written to, before time is spent on what it is to hold. Nothing is changed."""
+    path = Path(path)
+    with explained(f"write to {path}"):
+        if path.exists() and not path.is_dir():
+            raise DataError(f"could not write to {path}: it is a file; name a folder")
+        _try_below(path)
+
+
+def _try_below(folder: Path) -> None:
+    """Make and remove something in a folder, or in the nearest one above that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    os.rmdir(tempfile.mkdtemp(prefix=".utds-", dir=folder))
+
+
+def _refuse_special(path: Path) -> None:
+    """A file must not take the place of a device or a pipe."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise DataError(f"could not write {path}: it is a device or a pipe; name a file")
 
 
 @contextlib.contextmanager

@@ -166,3 +166,39 @@ def test_values_of_another_type_are_refused(name, value, wanted):
     with pytest.raises(ConfigError, match=f"^{name}=.* must be {wanted}$"):
         algorithms.make("utds", **{name: value})
     assert algorithms.make("utds", beta_ood=1, floor=-2, ood_floor="auto", anneal_steps=None).beta_ood == 1
+
+
+def test_of_a_delayed_policy_a_maximum_is_not_scaled_and_a_mean_over_rows_keeps_its_ratio(batch):
+    """Over four steps with two policy steps: means are those over policy steps, and the largest is what was seen."""
+
+    class Watched(TD3):
+        def actor_loss(self, actor, state, batch):
+            loss, metrics = super().actor_loss(actor, state, batch)
+            some = base.Mean.of(jnp.full(16, 3.0), (jnp.arange(16) < 4).astype(jnp.float32))
+            return loss, metrics | {"weight_max": jnp.float32(7), "level": jnp.float32(5), "some": some}
+
+    algo, state, found = Watched(**SMALL, policy_delay=2), fresh(), []
+    for _ in range(4):
+        state, metrics = jax.jit(algo.update)(state, batch, KEY)
+        found.append(metrics)
+    reduced = base.reduce({name: jax.tree.map(lambda *x: jnp.stack(x), *(m[name] for m in found)) for name in found[0]})
+    assert reduced["weight_max"] == 7 and reduced["level"] == 5
+    assert reduced["some"].value() == 3 and reduced["some"].weight == 0.25
+
+
+def test_the_compilers_option_is_for_cpus_that_know_it(monkeypatch):
+    base.compiler_options.cache_clear()
+    assert base.compiler_options() == base.ON_CPU  # this JAX knows it
+    double = base.jit(lambda n, x: n * x, static_argnums=0)
+    assert double(2, jnp.float32(3)) == 6
+    try:
+        base.compiler_options.cache_clear()
+        monkeypatch.setattr(base, "ON_CPU", {"xla_cpu_no_such_option": "1"})
+        assert base.compiler_options() == {}
+        assert base.jit(lambda x: 2 * x)(jnp.float32(3)) == 6
+        base.compiler_options.cache_clear()
+        monkeypatch.undo()
+        monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+        assert base.compiler_options() == {}
+    finally:
+        base.compiler_options.cache_clear()

@@ -1,9 +1,10 @@
-"""The Ray engine on two nodes of this machine, one of which is killed in the middle."""
+"""The Ray engine on two nodes of this machine: the driver stops and comes back, a worker and a node are killed."""
 
 import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,7 @@ def cluster(tiny, tmp_path, monkeypatch):
     from ray.cluster_utils import Cluster as Nodes
 
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    monkeypatch.setenv("RAY_agent_register_timeout_ms", "300000")  # a busy machine takes its time to start them
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     workers = [nodes.add_node(num_cpus=1) for _ in range(2)]
@@ -34,7 +36,20 @@ def cluster(tiny, tmp_path, monkeypatch):
     nodes.shutdown()
 
 
-def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path):
+def checkpoints(out: Path) -> int:
+    return len(list(out.glob("cells/*/checkpoint.safetensors")))
+
+
+class Stopped(Cluster):
+    """A driver that is stopped as soon as there is something to go on from."""
+
+    def wait(self, seconds):
+        if checkpoints(self.out):
+            raise KeyboardInterrupt
+        return super().wait(0.05)
+
+
+def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stored, matrix, cluster, tmp_path):
     nodes, workers = cluster
     cells, out = list(replace(matrix, columns=("each",), steps=1_000).cells()), tmp_path / "ray"
     found = locate(cells, tmp_path / "here")
@@ -43,15 +58,26 @@ def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path)
         here.run(job)
     with pytest.raises(ConfigError, match="no node of the cluster has 64 CPUs"):
         Cluster(engine.jobs(found, cells), out, cpus=64)
+    with pytest.raises(KeyboardInterrupt):
+        engine.run("ray", cells, out, lambda jobs: Stopped(jobs, out, ship=True))
+    running: list[Cluster] = []
 
-    def lose_a_node() -> None:
-        while len(list(out.glob("cells/*/checkpoint.safetensors"))) < 2:  # until both nodes are at work
+    def start(jobs):
+        running.append(Cluster(jobs, out, ship=True))
+        return running[0]
+
+    def lose() -> None:
+        """A worker as soon as there is one at work, then a node once both are."""
+        while not (running and any(slot.job for slot in running[0].all)):
+            time.sleep(0.01)
+        ray.kill(next(slot for slot in running[0].all if slot.job).actor, no_restart=True)
+        while checkpoints(out) < 2:
             time.sleep(0.01)
         nodes.remove_node(workers[0], allow_graceful=False)
 
-    thief = threading.Thread(target=lose_a_node)
+    thief = threading.Thread(target=lose)
     thief.start()
-    failed = engine.run("ray", cells, out, lambda jobs: Cluster(jobs, out, ship=True))
+    failed = engine.run("ray", cells, out, start)
     thief.join()
     assert failed == 0
     events = {place.folder.name: place.events() for place in locate(cells, out)}
@@ -60,6 +86,14 @@ def test_a_matrix_survives_the_loss_of_a_node(stored, matrix, cluster, tmp_path)
     for place in found:
         for name in SCORES:
             assert (place.folder / name).read_bytes() == (out / "cells" / place.folder.name / name).read_bytes(), name
+
+
+def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    for address in ("nowhere", "/", "ray://", "127.0.0.1:1"):
+        with pytest.raises(ConfigError, match=r"could not reach the Ray cluster at .*; check --address") as error:
+            Cluster([], tmp_path, address=address)
+        assert "\n" not in str(error.value)
 
 
 def test_what_a_node_lacks_is_one_line(stored, tmp_path):

@@ -14,6 +14,7 @@ A `Mean` is averaged over the rows that it is about, of which a batch may have n
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -34,10 +35,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
 
-# For jit, wherever gradient steps are compiled. XLA's default library for products on CPUs is made for large matrices:
-# without it networks of 256 units learn 5 to 20 % faster, and small ones as fast.
-COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
-
+# XLA's default library for products on CPUs is made for large matrices: without it networks of 256 units learn 5 to
+# 20 % faster, and small ones as fast.
+ON_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = (
@@ -51,6 +51,14 @@ NEVER_NEGATIVE = (
     "shared_ratio",
     "cql_",
 )
+MOST = {
+    "width": 100_000,
+    "actor_width": 100_000,
+    "layers": 100,
+    "num_critics": 10_000,
+    "batch_size": 10_000_000,
+    "n_step": 1_000_000,
+}
 INTERVALS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "discount": ("[0, 1)", lambda x: 0 <= x < 1),
     "tau": ("(0, 1]", lambda x: 0 < x <= 1),
@@ -140,6 +148,35 @@ class Algorithm(Protocol):
     def act(self, state: Any, observations: Array) -> Array: ...
 
 
+def jit(function: Callable[..., T], **options: Any) -> Callable[..., T]:
+    """`jax.jit` for gradient steps, with the compiler's options for this machine. Options are those of `jax.jit`.
+
+    What the machine has is asked at the first call: importing a module must not start JAX.
+    """
+
+    @functools.cache
+    def compiled() -> Callable[..., T]:
+        return jax.jit(function, compiler_options=compiler_options(), **options)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> T:
+        return compiled()(*args, **named)
+
+    return call
+
+
+@functools.cache
+def compiler_options() -> dict[str, str]:
+    """`ON_CPU` on a CPU whose compiler knows it: it is an experiment of XLA's, which may end with any version."""
+    if jax.default_backend() != "cpu":
+        return {}
+    try:
+        jax.jit(lambda x: x, compiler_options=ON_CPU).lower(0.0).compile()
+    except Exception:  # JAX says it with several types, by version
+        return {}
+    return ON_CPU
+
+
 def adam_init(params: Any, lr: float) -> optax.OptState:
     """Adam's state before the first step."""
     return optax.adam(lr).init(params)
@@ -220,6 +257,8 @@ def validate(config: Any) -> None:
         least = 0 if name in MAY_BE_ZERO else 1
         if whole and (isinstance(field.default, int) or name.endswith("_steps")) and value < least:
             raise ConfigError(f"{name}={value} must be at least {least}")
+        if name in MOST and isinstance(value, int) and value > MOST[name]:
+            raise ConfigError(f"{name}={value} must be at most {MOST[name]}")
         if name.endswith("lr") and not value > 0:
             raise ConfigError(f"{name}={value} must be positive")
         if name.startswith(NEVER_NEGATIVE) and isinstance(value, int | float) and value < 0:

@@ -145,12 +145,19 @@ def make(name: str, preset: str = "fast", **overrides: Any) -> Algorithm:
 
 def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The preset from which an algorithm's fields differ least, and those that differ from it."""
-    known = {preset: asdict(make(name, preset)) for preset in entry(name).presets}  # type: ignore[call-overload]
+    found = entry(name)
+    known = {preset: _all_fields(found.kind, tuple(chosen.fields.items())) for preset, chosen in found.presets.items()}
     differences = {
         preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != v}
         for preset, fields_of in known.items()
     }
     return min(differences.items(), key=lambda item: len(item[1]))
+
+
+@functools.cache
+def _all_fields(kind: type[Algorithm], given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Every field of an algorithm that was given some; cached, for a report asks once for each of its runs."""
+    return asdict(kind(**dict(given)))  # type: ignore[call-overload]
 
 
 def default_steps(algorithm: Algorithm, pool: Pool) -> int:

@@ -165,14 +165,17 @@ class TD3:
         """`policy_step` at the first of every `policy_delay` critic steps.
 
         Its metrics are scaled by the delay when it happens and 0 when not: their mean over steps is that over policy
-        steps.
+        steps. Of those named `…_max` the largest over steps counts: they stay as they are.
         """
         if self.policy_delay == 1:
             return self.policy_step(state, batch)
 
         def step(state: State) -> tuple[State, Metrics]:
             state, metrics = self.policy_step(state, batch)
-            return state, jax.tree.map(lambda value: value * self.policy_delay, metrics)
+            return state, {
+                name: value if name.endswith("_max") else jax.tree.map(lambda part: part * self.policy_delay, value)
+                for name, value in metrics.items()
+            }
 
         def skip(state: State) -> tuple[State, Metrics]:
             shapes = jax.eval_shape(self.policy_step, state, batch)[1]

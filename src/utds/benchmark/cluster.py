@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from utds.benchmark import devices
 from utds.benchmark.engine import Slot
 from utds.benchmark.plan import missing
 from utds.benchmark.worker import Job, Worker, attempt, environment
@@ -61,7 +62,10 @@ class Remote:
 
 
 class Cluster:
-    """Actors of `cpus` and `gpus` each, by default as many as the cluster has room for."""
+    """Actors of `cpus` and `gpus` each, by default as many as the cluster has room for.
+
+    If it isn't said how many GPUs an actor needs, it is one where the cluster has any.
+    """
 
     def __init__(
         self,
@@ -70,7 +74,7 @@ class Cluster:
         address: str | None = None,
         workers: int | None = None,
         cpus: float = 1.0,
-        gpus: float = 0.0,
+        gpus: float | None = None,
         ship: bool = False,
     ) -> None:
         self.ray = _import()
@@ -78,11 +82,14 @@ class Cluster:
         self.names = tuple(dict.fromkeys(name for job in jobs for name in job.lake))
         self.started = not self.ray.is_initialized()
         if self.started:
-            self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            _connect(self.ray, address)
+        nodes = self.ray.nodes()
+        gpus = _gpus(nodes) if gpus is None else gpus
         self.threads = max(1, int(cpus))
-        options = {"num_cpus": cpus, "num_gpus": gpus, "runtime_env": {"env_vars": self._variables()}}
+        variables = self._variables() | devices.memory(gpus)
+        options = {"num_cpus": cpus, "num_gpus": gpus, "runtime_env": {"env_vars": variables}}
         self.actor = self.ray.remote(**options)(Remote)
-        room = _room(self.ray.nodes(), cpus, gpus)
+        room = _room(nodes, cpus, gpus)
         if room == 0:
             raise ConfigError(f"no node of the cluster has {cpus:g} CPUs and {gpus:g} GPUs for a worker")
         self.out.mkdir(parents=True, exist_ok=True)
@@ -141,6 +148,21 @@ def _import() -> Any:
     except ImportError:
         raise MissingExtra("the ray engine needs Ray: pip install 'utds[ray]'") from None
     return ray
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    """Join the cluster, or start one on this machine."""
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+        said = (str(error).splitlines() or [type(error).__name__])[0]
+        where = "start Ray here" if address is None else f"reach the Ray cluster at {address}"
+        raise ConfigError(f"could not {where}: {said}; check --address and that its head is up") from None
+
+
+def _gpus(nodes: Sequence[Mapping[str, Any]]) -> float:
+    """How many GPUs a worker asks for by default."""
+    return float(any(node["Alive"] and node["Resources"].get("GPU", 0) >= 1 for node in nodes))
 
 
 def _room(nodes: Sequence[Mapping[str, Any]], cpus: float, gpus: float) -> int:

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from utds.benchmark import search
+from utds.benchmark import devices, search
 from utds.benchmark.cells import Cell, CellDir, datasets, locate, set_aside
 from utds.benchmark.matrix import Matrix
 from utds.benchmark.status import Status, shown
@@ -40,7 +40,7 @@ SAVING = 120.0  # seconds that a worker is given to write its checkpoint when al
 spawn = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in the middle of whatever they do
 
 
-@dataclass
+@dataclass(eq=False)  # two idle slots are still two
 class Slot:
     """A place for one job at a time."""
 
@@ -178,10 +178,10 @@ class _Process(Slot):
 
 
 class Local:
-    """`workers` processes of `threads` threads each."""
+    """`workers` processes of `threads` threads each; where there are `gpus`, each with one of them. None: none."""
 
-    def __init__(self, workers: int, threads: int, out: Path) -> None:
-        self.threads, self.out = threads, out
+    def __init__(self, workers: int, threads: int, out: Path, gpus: Sequence[str] | None = ()) -> None:
+        self.threads, self.out, self.gpus = threads, out, gpus
         self.slots = [_Process() for _ in range(workers)]
         for slot in self.slots:
             self._start(slot)
@@ -224,9 +224,11 @@ class Local:
 
     def _start(self, slot: _Process) -> None:
         slot.pipe, theirs = spawn.Pipe()
-        log = self.out / "logs" / f"worker-{self.slots.index(slot)}.log"
+        number = self.slots.index(slot)
+        log = self.out / "logs" / f"worker-{number}.log"
         process: BaseProcess = spawn.Process(target=_serve, args=(theirs, self.threads, log), daemon=True)
-        with variables(environment(self.threads, self.out)):  # libraries read them when they load
+        device = devices.environment(number, len(self.slots), self.gpus)
+        with variables(environment(self.threads, self.out) | device):  # libraries read them when they load
             process.start()
         theirs.close()
         slot.process, slot.program = process, None

@@ -6,9 +6,8 @@ is the whole tree. Modules that load JAX or MuJoCo are imported inside the funct
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import tyro
 from tyro.extras import SubcommandApp
 
 from utds.cli import (
@@ -26,6 +25,7 @@ from utds.cli import (
     train,
     uncertainty,
 )
+from utds.cli.parsing import deferred, parse
 from utds.errors import Error
 from utds.version import __version__
 
@@ -35,34 +35,23 @@ DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 def _app(args: Sequence[str] = ()) -> SubcommandApp:
     """The tree of commands; options of `train` may come from a file that the arguments name."""
     app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
-    app.command(domains.domains)
+    training = config.with_file(train.train, args if args[:1] == ["train"] else ())
+    _add(app, domains.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
-    stored.command(name="list")(data.list_)
-    stored.command(data.show)
-    stored.command(data.verify)
-    stored.command(name="import")(data.import_)
-    stored.command(data.export)
-    stored.command(collect.generate)
-    app.command(data.relabel)
-    app.command(collect.collect)
-    app.command(advise.advise)
-    app.command(config.with_file(train.train, args if args[:1] == ["train"] else ()))
-    app.command(train.evaluate)
-    app.command(train.export)
+    _add(stored, data.list_, data.show, data.verify, data.import_, data.export, collect.generate)
+    _add(app, data.relabel, collect.collect, advise.advise, training, train.evaluate, train.export)
     app.command(trained, name="runs", help="Run directories: list, compare, remove.")
-    trained.command(name="list")(runs.list_)
-    trained.command(runs.compare)
-    trained.command(runs.remove)
+    _add(trained, runs.list_, runs.compare, runs.remove)
     app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
-    matrices.command(benchmark.plan)
-    matrices.command(benchmark.run)
-    matrices.command(benchmark.status)
-    app.command(report.report)
-    app.command(uncertainty.uncertainty)
-    app.command(theory.theory)
-    app.command(quickstart.quickstart)
-    app.command(doctor.doctor)
+    _add(matrices, benchmark.plan, benchmark.run, benchmark.status)
+    _add(app, report.report, uncertainty.uncertainty, theory.theory, quickstart.quickstart, doctor.doctor)
     return app
+
+
+def _add(app: SubcommandApp, *functions: Callable[..., None]) -> None:
+    """Commands by their functions' names; an underscore at the end keeps clear of Python's own words."""
+    for function in functions:
+        app.command(name=function.__name__.rstrip("_"))(deferred(function))
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -72,13 +61,16 @@ def main(args: Sequence[str] | None = None) -> None:
         print(f"utds {__version__}")
         return
     try:
-        _app(args).cli(
-            prog="utds", description=DESCRIPTION, args=args or ["--help"], config=(tyro.conf.OmitArgPrefixes,)
-        )
+        parse(_app(args), DESCRIPTION, args or ["--help"])()
     except Error as error:
         sys.exit(_fail(str(error)))
+    except MemoryError as error:
+        sys.exit(_fail(f"not enough memory ({error}); ask for less at a time"))
     except BrokenPipeError:  # `utds … | head`
         sys.stderr.close()
+    except OSError as error:  # a name that is too long, a disk that fails
+        where = f"{error.filename}: " if error.filename else ""
+        sys.exit(_fail(f"{where}{error.strerror or error}; check the path"))
     except KeyboardInterrupt:
         print(f"utds: interrupted; what was written stays{_resumption(args)}", file=sys.stderr)
         sys.exit(130)
@@ -93,5 +85,7 @@ def _resumption(args: list[str]) -> str:
 
 
 def _fail(message: str) -> int:
-    print(f"utds: error: {message}", file=sys.stderr)
+    """Print one line, whatever the message quotes: line ends, control characters and bytes that are no text."""
+    line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(message.splitlines()))
+    print(f"utds: error: {line}", file=sys.stderr)
     return 2

@@ -49,6 +49,8 @@ def advise(
     from utds.adviser.advice import RELIABILITY, draw, number
     from utds.data import store
 
+    if out is not None:
+        files.check_folder(out)
     candidates = [store.load(name) for name in from_]
     found = adviser.advise(store.load(main), candidates, rewards=rewards, seed=seed, trust_dynamics=trust_dynamics)
     if out is not None:

@@ -33,6 +33,7 @@ def plan(
         json: print counts, missing datasets and the estimate as JSON
     """
     from utds import terminal
+    from utds.benchmark import devices
     from utds.benchmark import plan as planning
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
@@ -41,11 +42,11 @@ def plan(
     if not matrix:
         terminal.print_json(shipped()) if json else print(f"matrices that ship: {', '.join(shipped())}")
         return
+    workers, threads = _shares(workers, devices.found())
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     cells += [cell for found in matrices if found.search for cell in found.search.cells(found)]
     rows, absent = planning.rows(matrices), planning.missing(datasets(cells))
-    workers, threads = _shares(workers)
     if not json:
         terminal.show(planning.table(rows), *([planning.complaint(absent)] if absent else []))
     seconds = planning.seconds(cells, threads) / workers if measure else None
@@ -66,7 +67,7 @@ def run(
     search_only: bool = False,
     address: str | None = None,
     cpus: float = 1.0,
-    gpus: float = 0.0,
+    gpus: float | None = None,
     ship: bool = False,
 ) -> None:
     """Run the cells of a matrix that aren't done yet. Stop it as you like; the same command resumes it.
@@ -76,33 +77,43 @@ def run(
     Args:
         matrix: name of a matrix that ships, or path of a TOML file
         engine: local processes, or a Ray cluster (needs utds[ray])
-        workers: cells at a time; by default one per core, or as many as the cluster has room for; on one GPU give 1
+        workers: cells at a time; by default one per GPU, without GPUs one per core, or as many as the cluster has room
+            for
         out: folder of the results; by default runs/<name of the matrix>
         generate: make missing datasets with so many episodes from the policies that ship
         retry: try cells again that have failed
         search_only: stop after the matrix's [search], without the cells that are reported
         address: of the Ray cluster, such as auto or ray://host:10001; by default a cluster on this machine
         cpus: of the cluster for each worker
-        gpus: of the cluster for each worker
+        gpus: for each worker, of this machine or of the cluster: 0.5 puts two on a GPU, 0 leaves GPUs alone; by default
+            one where there are any
         ship: send the datasets through Ray's object store, for nodes that can't read the folder of datasets
     """
     from utds import files
+    from utds.benchmark import devices
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
     from utds.benchmark.matrix import load
+    from utds.collection import kinds
 
     found = load(matrix)
     folder = out or Path("runs") / found.name
     if search_only and found.search is None:
         raise ConfigError(f"the matrix {found.name} has no [search] table; leave out --search-only")
 
+    files.check_folder(folder)
+    if generate is not None:
+        kinds.checked((), generate)
+    _check_cluster(engine, address, cpus, gpus, ship)
+
     def start(jobs: Sequence["Job"]) -> "Engine":
         if engine == "ray":
             from utds.benchmark.cluster import Cluster
 
             return Cluster(jobs, folder, address, workers, cpus, gpus, ship)
-        count, threads = _shares(workers)
-        return engines.Local(min(count, len(jobs)), threads, folder)
+        names = None if gpus == 0 else devices.found()
+        count, threads = _shares(workers, names or (), gpus)
+        return engines.Local(min(count, len(jobs)), threads, folder, names)
 
     cells = [] if search_only else list(found.cells())
     cells += list(found.search.cells(found)) if found.search else []
@@ -136,18 +147,36 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
     cells += list(found.search.cells(found)) if found.search else []
     planning.require(cells)
     folder = out or Path("runs") / found.name
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file; --out names the folder of the results")
     if json:
         terminal.print_json([status.to_json() for status in watching.statuses(found, folder)])
         return
     watching.watch(found, folder, once)
 
 
-def _shares(workers: int | None) -> tuple[int, int]:
+def _check_cluster(engine: str, address: str | None, cpus: float, gpus: float | None, ship: bool) -> None:
+    """Options of the cluster make sense, and are given with it alone."""
+    given = {"--address": address is not None, "--cpus": cpus != 1.0, "--ship": ship}
+    for name, used in given.items():
+        if used and engine != "ray":
+            raise ConfigError(f"{name} is for a Ray cluster; add: --engine ray")
+    if not 0 < cpus <= 10_000:
+        raise ConfigError(f"--cpus={cpus:g}: a worker needs more than 0 CPUs, and no more than 10,000")
+    if gpus is not None and not (gpus == 0 or 0.01 <= gpus <= 1):
+        raise ConfigError(
+            f"--gpus={gpus:g}: a worker trains on one GPU, on a share of one from 0.01 on, or on none (0)"
+        )
+
+
+def _shares(workers: int | None, gpus: Sequence[str], each: float | None = None) -> tuple[int, int]:
     """Workers, and the threads of each."""
     import os
 
+    from utds.benchmark import devices
+
     cores = os.cpu_count() or 1
-    workers = cores if workers is None else workers
+    workers = devices.workers(gpus, each, cores) if workers is None else workers
     if workers < 1:
         raise ConfigError(f"workers={workers} must be at least 1")
     return workers, max(1, cores // workers)

@@ -34,13 +34,15 @@ def collect(
         ladder: also write the policies from untrained to best to this file
         overwrite: replace stored datasets
     """
-    from utds import domains
+    from utds import domains, files
     from utds.collection import kinds as made
     from utds.collection.online import Collection
     from utds.data import store
 
     domains.task(config.task)
     wanted = made.checked(kinds, episodes)
+    if ladder is not None:
+        files.check_file(ladder)
     there = [] if overwrite else [kind for kind in wanted if made.stored(config, kind, episodes)]
     with contextlib.ExitStack() as held:
         for kind in wanted:

@@ -74,6 +74,8 @@ def verify(
 
     if not id:
         raise ConfigError("name at least one dataset to verify; see: utds data list")
+    if threads == 0:
+        raise ConfigError("--threads=0 must be at least 1")
     if json:
         terminal.print_json([{"id": name} | asdict(store.verify(name, threads)) for name in id])
         return
@@ -122,10 +124,13 @@ def import_(
 
     from utds import terminal
     from utds.data import actions as units
-    from utds.data import importing, summary
+    from utds.data import ids, importing, summary
 
     if not source_and_id or len(source_and_id) % 2:
         raise ConfigError("give pairs of a source and the id to store it under, such as ./logs.csv robot-walk/logs")
+    for name, what in ((task, "task"), (kind, "kind")):
+        if name is not None:
+            ids.check_name(name, what)
     options = importing.Options(
         format=format,
         columns=_columns(columns),

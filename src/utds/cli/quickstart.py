@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Literal
 
+from utds.errors import ConfigError
+
 
 def quickstart(
     domain: Literal["pointmass", "walker"] = "pointmass",
@@ -25,9 +27,13 @@ def quickstart(
     """
     from rich.console import Console
 
+    from utds import files, terminal
     from utds import quickstart as story
-    from utds import terminal
 
-    found = story.run(domain, out or Path("out") / "quickstart" / domain, seed, episodes, Console(stderr=json))
+    out = out or Path("out") / "quickstart" / domain
+    files.check_folder(out)
+    if episodes < 1:
+        raise ConfigError(f"episodes={episodes} must be at least 1")
+    found = story.run(domain, out, seed, episodes, Console(stderr=json))
     if json:
         terminal.print_json([{"method": label, **result.to_json()} for label, result in found])

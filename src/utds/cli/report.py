@@ -26,9 +26,12 @@ def report(
         csv: also write every seed's result to this file
         markdown: also write the tables to this file
     """
+    from utds import files
     from utds import report as room
     from utds.report import findings, text
 
+    for path in filter(None, (out, csv, markdown)):
+        files.check_file(path)
     found = room.study(runs)
     for line in found.warnings:
         print(f"utds: warning: {line}", file=sys.stderr)

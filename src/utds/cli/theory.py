@@ -17,9 +17,10 @@ def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
     """
     import sys
 
-    from utds import progress
+    from utds import files, progress
     from utds.linear import page
 
+    files.check_folder(out)
     with progress.bar("theory", total=len(page.STATEMENTS), unit="statements") as advance:
         reports = page.write(out, seed, size, advance)
     required = [fact for report in reports for fact in report.facts if fact.holds is not None]

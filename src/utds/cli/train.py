@@ -75,6 +75,10 @@ def train(
     chosen = loggers.make(logger)
     algorithm = algorithms.make(algo, preset=preset, **_overrides(set))
     own, others = store.load(main), [store.load(name) for name in share]
+    names = [dataset.name for dataset in (own, *others)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{name} is given {names.count(name)} times: main data and shared data are all different")
     doubting = weights.partition(":")[0] == "dynamics"
     weighing = named(weights, {"dynamics": DynamicsWeights}) if doubting else weights
     pool = lake.share(own, *others, rewards=rewards, weights=weighing)
@@ -127,7 +131,7 @@ def evaluate(
         set: with --offline: options of the estimate, such as steps=4000 discount=0.95 horizon=200
         json: print the results as JSON
     """
-    from utds import training
+    from utds import files, training
 
     if not runs:
         raise ConfigError("name at least one run to evaluate")
@@ -140,6 +144,8 @@ def evaluate(
         raise ConfigError("--all-steps, --rewards and --set are for judging from data alone: add --offline")
     if video is not None and (env is not None or len(found) > 1):
         raise ConfigError("--video films one run on the task's own simulator: leave out --env and other runs")
+    if video is not None:
+        files.check_file(video)
     results = [(run, run.evaluate(episodes, seed, env)) for run in found]
     if json:
         return _print_json({str(run.path): _evaluation_json(result) for run, result in results})
@@ -208,8 +214,9 @@ def export(
         step: of a policy that was kept along training; by default the last
         ensemble: also export the critics: a second output gives the uncertainty of each action
     """
-    from utds import training
+    from utds import files, training
 
+    files.check_file(target)
     print(f"wrote {training.Run(run).export(target, seed, ensemble, step)}")
 
 
@@ -228,6 +235,8 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
         name, equals, value = pair.partition("=")
         if not equals or not name:
             raise ConfigError(f"--set takes name=value pairs such as batch_size=512, got {pair!r}")
+        if name in ("name", "preset"):
+            raise ConfigError(f"--set changes fields of the algorithm; choose it by --algo and --preset, not {pair!r}")
         try:
             found[name] = json.loads(value)
         except json.JSONDecodeError:

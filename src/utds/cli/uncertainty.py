@@ -36,8 +36,9 @@ def uncertainty(
     """
     import sys
 
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out} is a file; --out names the folder to write the figures to")
+    from utds import files
+
+    files.check_folder(out)
     holds = True
     if str(run) == "toy":
         if against is not None:

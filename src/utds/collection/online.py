@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from utds import domains, files, progress, serialization
-from utds.algorithms.base import COMPILER, Spec
+from utds.algorithms.base import Spec, jit
 from utds.algorithms.td3 import TD3, State
 from utds.collection import ladder
 from utds.collection.ladder import Ladder
@@ -308,7 +308,7 @@ def _act(algo: TD3, state: State, observations: jax.Array) -> jax.Array:
     return algo.act(state, observations)
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
+@functools.partial(jit, static_argnums=0, donate_argnums=1)
 def _learn(algo: TD3, state: State, batches: Batch, seed: int, step: int) -> State:
     """One gradient step on each of the batches [U, B, …]."""
     key = jax.random.fold_in(jax.random.key(seed), step)

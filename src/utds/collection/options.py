@@ -1,6 +1,5 @@
 """How to collect: what `utds collect` asks for. Light, so that the command line's help is quick."""
 
-import math
 from dataclasses import dataclass, fields
 from typing import Annotated
 
@@ -8,10 +7,15 @@ import tyro
 
 from utds.errors import ConfigError
 
+_MOST = 2**31 - 1  # 32-bit numbers
 _LIMITS = {  # of the options that may be less than 1, or not any number above it
-    "seed": (0, math.inf),
-    "warmup": (0, math.inf),
-    "evaluation_episodes": (2, math.inf),  # for a standard error
+    "seed": (0, _MOST),
+    "copies": (1, 10_000),
+    "batch": (1, 1_000_000),
+    "width": (1, 100_000),
+    "layers": (1, 100),
+    "warmup": (0, _MOST),
+    "evaluation_episodes": (2, 1_000_000),  # at least two, for a standard error
     "update_ratio": (0, 100),
     "rate": (0, 1),
     "tau": (0, 1),
@@ -48,9 +52,9 @@ class Collect:
             value = getattr(self, field.name)
             if isinstance(value, bool | str):
                 continue
-            lowest, highest = _LIMITS.get(field.name, (1, math.inf))
-            if not lowest <= value <= highest or math.isinf(value):
-                raise ConfigError(f"{field.name}={value} must lie between {lowest:g} and {highest:g}")
+            lowest, highest = _LIMITS.get(field.name, (1, _MOST))
+            if not lowest <= value <= highest:
+                raise ConfigError(f"{field.name}={value} must lie between {lowest} and {highest}")
         if round(self.copies * self.update_ratio) < 1:
             raise ConfigError(
                 f"copies={self.copies} with update_ratio={self.update_ratio} never learn: raise one of them"

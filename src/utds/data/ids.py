@@ -88,6 +88,13 @@ def _is_dataset(path: Path) -> bool:
     return (path / "data").is_dir()
 
 
+def check_name(name: str, what: str) -> None:
+    """Refuse a task's or a kind's name that could be no part of an id."""
+    if not _PART.fullmatch(name) or len(name) > 200:
+        shown = name if len(name) <= 40 else f"{name[:40]}…"
+        raise DataError(f"{shown!r} can't be the name of a {what}: letters, digits, '-' and '_', 200 of them at most")
+
+
 def _check(id: str) -> None:
     parts = id.split("/")
     if not all(_PART.fullmatch(part) for part in parts):

@@ -75,8 +75,8 @@ def make(rewards: Rewards) -> Labelling:
         if callable(rewards):
             return FunctionReward(rewards)
         raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
-    name, _, options = rewards.partition(":")
-    if name in _WORDS:
+    name, colon, options = rewards.partition(":")
+    if name in _WORDS and (options or not colon):
         return _WORDS[name](rewards, options)
     if ".py:" in rewards:
         return _from_file(rewards)

@@ -6,6 +6,7 @@ main data is dense and part where it is thin; their spread is the doubt, and `pe
 With a penalty this is PDS (Hu et al., 2023), which pairs it with IQL.
 """
 
+import math
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ class LearnedReward:
     def __post_init__(self) -> None:
         if self.members < 2:
             raise ConfigError(f"a learned reward needs at least two members to tell how sure it is, not {self.members}")
-        if self.penalty < 0:
+        if not 0 <= self.penalty < math.inf:
             raise ConfigError(f"penalty is {self.penalty}; subtract a non-negative number of standard deviations")
         if not 0 < self.held_out < 1:
             raise ConfigError(f"held_out is {self.held_out}; it is a share between 0 and 1")

@@ -106,9 +106,11 @@ def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
 
 def named(text: str, kinds: Mapping[str, Callable[..., Function]]) -> Function:
     """Weights from a line such as "returns" or "returns:temperature=0.2"; `kinds` are those that have a name."""
-    name, _, options = text.partition(":")
+    name, colon, options = text.partition(":")
     given: dict[str, Any] = {}
     try:
+        if colon and not options:
+            raise ValueError
         for pair in filter(None, options.split(",")):
             key, _, value = pair.partition("=")
             given[key] = float(value) if "." in value else int(value)

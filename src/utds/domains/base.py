@@ -211,7 +211,8 @@ def features_of(domain: Domain, physics: Array, threads: int | None = None) -> I
     bad = np.flatnonzero(~np.isfinite(physics).all(axis=1))
     if bad.size:
         raise SimulationError(f"{domain.name}: physics row {bad[0]} has a NaN or infinite value")
-    threads = threads or os.cpu_count() or 1
+    cores = os.cpu_count() or 1
+    threads = max(1, min(threads or cores, cores))  # more gain nothing
     model = _lean_model(domain)
     data = [mujoco.MjData(model) for _ in range(threads)]
     with (

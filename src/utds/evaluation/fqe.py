@@ -259,7 +259,7 @@ def _init(fqe: FQE, key: Array, inputs: int) -> State:
     return State(jnp.zeros((), jnp.int32), critic, target, base.adam_init(critic, fqe.lr))
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=base.COMPILER)
+@partial(base.jit, static_argnums=0, donate_argnums=1)
 def _advance(
     fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array, steps: int
 ) -> tuple[State, Array]:

@@ -130,6 +130,8 @@ def evaluate_env(
             total, done = 0.0, False
             while not done:
                 action = act(np.asarray(observation, np.float32).reshape(1, -1))[0]
+                if action.size != np.prod(env.action_space.shape or ()):
+                    raise ConfigError(f"{name} takes actions of shape {env.action_space.shape}, not {action.size}")
                 observation, reward, terminated, truncated, _ = env.step(rescale(action))
                 total, done = total + float(reward), terminated or truncated
             totals.append(total)
@@ -150,6 +152,7 @@ def evaluator(
     task: str, episodes: int = 10, seed: int = SEED, threads: int | None = None
 ) -> Callable[[Act], dict[str, float]] | None:
     """What `train` calls at intervals: the policy's return on the task; None where the task has no simulator."""
+    _check(episodes)
     try:
         domains.task(task)
     except DomainError:

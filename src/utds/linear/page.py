@@ -19,6 +19,7 @@ from utds.linear.statements import (
     ood,
     pseudocounts,
     quietly,
+    scaled,
     theorem1,
     theorem2,
 )
@@ -71,6 +72,7 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
         raise ConfigError(f"{out} is a file; --out names the folder to write the page and its figures to")
     if seed < 0:
         raise ConfigError(f"the seed is {seed}; it must be 0 or more")
+    scaled(1, size)  # refuses a size that makes no sense before anything is computed
     reports = []
     for index, statement in enumerate(STATEMENTS):
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import Algorithm, Spec
-from utds.algorithms.base import COMPILER, Mean, Metrics
+from utds.algorithms.base import Mean, Metrics, jit
 from utds.data.pool import Pool
 
 
@@ -72,7 +72,7 @@ def loop(algorithm: Algorithm, seed_state: SeedState, pool: Pool, key: Array, st
     return jax.lax.fori_loop(0, steps, body, seed_state)
 
 
-advance = jax.jit(loop, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
+advance = jit(loop, static_argnums=0, donate_argnums=1)
 
 
 def advance_in_turn(
@@ -82,7 +82,7 @@ def advance_in_turn(
     return tuple(advance(algorithm, seed_state, pool, key, steps) for seed_state, key in zip(states, keys, strict=True))
 
 
-@partial(jax.jit, static_argnums=0, donate_argnums=1, compiler_options=COMPILER)
+@partial(jit, static_argnums=0, donate_argnums=1)
 def advance_together(
     algorithm: Algorithm, states: tuple[SeedState, ...], pool: Pool, keys: tuple[Array, ...], steps: int | Array
 ) -> tuple[SeedState, ...]:

@@ -198,11 +198,7 @@ class Run:
 
         By default the policy after the last step; `step` names one that was kept along training.
         """
-        shape, size = np.shape(observations), self.config["observation_size"]
-        if len(shape) != 2 or shape[1] != size:
-            raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
-        actions = act(self.algorithm, self.policy(seed, step), observations)
-        return to_raw(actions, self.config["action_low"], self.config["action_high"])
+        return self._actor(seed, step)(observations)
 
     def evaluate(self, episodes: int = 10, seed: int | None = None, env: Any = None) -> Evaluation:
         """Every seed's policy over `episodes` episodes of the run's task, or of a Gymnasium environment.
@@ -241,10 +237,20 @@ class Run:
                 f"{mine[0]} and gives {mine[1]}; choose an environment of the same robot"
             )
 
-    def _actor(self, seed: int) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
+    def _actor(
+        self, seed: int | None, step: int | None = None
+    ) -> Callable[[NDArray[np.floating]], NDArray[np.float32]]:
         """A seed's policy as `act` has it, its file read once."""
-        policy, bounds = self.policy(seed), (self.config["action_low"], self.config["action_high"])
-        return lambda observations: to_raw(act(self.algorithm, policy, observations), *bounds)
+        policy, bounds = self.policy(seed, step), (self.config["action_low"], self.config["action_high"])
+        size = self.config["observation_size"]
+
+        def chosen(observations: NDArray[np.floating]) -> NDArray[np.float32]:
+            shape = np.shape(observations)
+            if len(shape) != 2 or shape[1] != size:
+                raise ConfigError(f"act takes observations of shape (n, {size}), one row each, and got shape {shape}")
+            return to_raw(act(self.algorithm, policy, observations), *bounds)
+
+        return chosen
 
     def export(
         self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None

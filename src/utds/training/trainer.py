@@ -37,6 +37,8 @@ from utds.training.sharing import check_dynamics
 from utds.training.watch import Watch
 
 BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
+MOST = 2**31 - 1  # steps and seeds are 32-bit numbers
+MOST_SEEDS = 10_000  # in one run
 DIVERGENCE = 100.0  # the default of `divergence`, in multiples of the largest possible return
 
 Act = Callable[[NDArray[np.floating]], NDArray[np.float32]]  # observations [B, O] -> actions [B, A]
@@ -95,7 +97,10 @@ def train(
     eval_every = max(1, steps // 10) if eval_every is None else eval_every
     log_every = min(1_000, eval_every) if log_every is None else log_every
     evaluate = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else _raw(evaluate, pool.info)
-    seeds = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    if len(seeds) > MOST_SEEDS:
+        raise ConfigError(f"{len(seeds)} seeds are too many for one run: at most {MOST_SEEDS}")
+    seeds = tuple(seeds)
     config = configuration(
         pool,
         algorithm,
@@ -298,6 +303,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
     seeds = options["seeds"]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds={seeds} must be one or more different numbers, none negative")
+    if max(*seeds, options["steps"]) > MOST:
+        raise ConfigError(f"steps and the numbers of seeds can't exceed {MOST}")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,60 @@
+"""Which GPU a worker gets. Nothing here starts JAX: the process that hands GPUs out must not take memory of one.
+
+A worker trains on one GPU. Several workers on the same one divide its memory, of which JAX takes a share at its start.
+"""
+
+import importlib.util
+import math
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+MEMORY = 0.9  # of a GPU, that workers divide; the rest is for its other users
+_ON_GPU = {"cuda", "gpu"}  # in JAX_PLATFORMS
+
+
+def found(devices: Path = Path("/dev")) -> tuple[str, ...]:
+    """The GPUs that JAX would see in a new process: those of CUDA_VISIBLE_DEVICES, else all of this machine."""
+    asked = os.environ.get("JAX_PLATFORMS", "")
+    if asked and not _ON_GPU & {name.strip() for name in asked.split(",")}:
+        return ()
+    if not _for_cuda():
+        return ()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return tuple(str(number) for number in range(len(list(devices.glob("nvidia[0-9]*")))))
+    names = [name.strip() for name in named.split(",")]
+    return tuple(names[: names.index("-1")] if "-1" in names else filter(None, names))  # CUDA reads up to a -1
+
+
+def _for_cuda() -> bool:
+    """Whether JAX was installed with what it needs for NVIDIA's GPUs."""
+    return any(importlib.util.find_spec(f"jax_cuda{version}_plugin") for version in (12, 13))
+
+
+def workers(gpus: Sequence[str], each: float | None, cores: int) -> int:
+    """The default number of workers: one a GPU, or as many as `each` leaves room for; without GPUs, one a core."""
+    if not gpus or each == 0:
+        return cores
+    return max(1, math.floor(len(gpus) / (each or 1)))
+
+
+def environment(worker: int, workers: int, gpus: Sequence[str] | None) -> dict[str, str]:
+    """Environment variables that give a worker its GPU: they take turns, and those on one GPU divide its memory.
+
+    None holds it to the CPU; an empty list says nothing.
+    """
+    if gpus is None:
+        return {"JAX_PLATFORMS": "cpu"}
+    if not gpus:
+        return {}
+    sharing = math.ceil(workers / len(gpus))
+    return {"CUDA_VISIBLE_DEVICES": gpus[worker % len(gpus)]} | memory(1 / sharing)
+
+
+def memory(share: float) -> dict[str, str]:
+    """The variable that holds JAX to a share of a GPU; none for a whole one, or where the user has set one."""
+    name = "XLA_PYTHON_CLIENT_MEM_FRACTION"
+    if not 0 < share < 1 or name in os.environ:
+        return {}
+    return {name: f"{MEMORY * share:.3f}"}
