@@ -212,15 +212,17 @@ def test_importing_d4rl_holds_little_more_than_the_dataset(tmp_path):
     """Its arrays are read a block at a time; the file has every state twice."""
     import tracemalloc
 
-    random, steps = np.random.default_rng(0), 60_000
+    random, steps = np.random.default_rng(0), 200_000
     made = Dataset.from_arrays(
-        random.standard_normal((steps + 60, 24), np.float32),
+        random.standard_normal((steps + 200, 24), np.float32),
         random.uniform(-1, 1, (steps, 6)).astype(np.float32),
         random.random(steps, np.float32),
-        lengths=[1_000] * 60,
+        lengths=[1_000] * 200,
         task="robot",
     )
     d4rl.write(made, tmp_path / "a.hdf5")
+    d4rl.write(made.select([0]), tmp_path / "small.hdf5")
+    d4rl.read(tmp_path / "small.hdf5").dataset(task="robot")  # everything is imported
     tracemalloc.start()
     try:
         read = d4rl.read(tmp_path / "a.hdf5").dataset(task="robot")

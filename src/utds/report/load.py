@@ -89,7 +89,9 @@ def read(folders: list[Path]) -> tuple[list[Result], list[str], list[Offline]]:
             config = _finished(path)
             if config is None:
                 continue
-            evaluated, found = (path / "evaluations.csv").exists(), run_files.offline(path)
+            found = run_files.offline(path)
+            without_simulator = found or config["domain"] is None  # elsewhere evaluations that lack are lost
+            evaluated = (path / "evaluations.csv").exists() or not without_simulator
             if evaluated:
                 results.append(_result(path, config))
             if found or not evaluated:

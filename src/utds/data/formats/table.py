@@ -154,13 +154,14 @@ def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> 
 
 
 def _parquet(path: Path, chosen: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """[N, d] of each role, read column by column, so that the file's own arrays are never held together."""
+    """[N, d] of each role, read one after the other, so that the file's own arrays are never held together."""
     parts = {}
     for role, names in chosen.items():
+        table = parquet_table(path, names)
         kind = np.float32 if role in _VECTORS else np.float64
         with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
-            read = (vectors(path, name, parquet_table(path, [name]).column(name)) for name in names)
-            parts[role] = np.concatenate([values.astype(kind, copy=False) for values in read], axis=1)
+            columns = [vectors(path, name, table.column(name)).astype(kind, copy=False) for name in names]
+            parts[role] = np.concatenate(columns, axis=1)
     return parts
 
 
