@@ -50,7 +50,7 @@ def main(out: str = "runs/own-robot", steps: int = 3000) -> None:
     poor = dataset("reach-right", record(episodes=4, goal=-0.5, seed=0))  # hardly ever near its goal
     other = dataset("sort-left", record(episodes=40, goal=0.6, seed=1))  # another task's data, often near it
     pool = utds.share(poor, other, rewards=reach_right)
-    run = utds.train(pool, utds.algorithm("utds", width=64), steps=steps, out=out, resume=True)
+    run = utds.train(pool, utds.make_algorithm("utds", width=64), steps=steps, out=out, resume=True)
     run.export(f"{out}/policy.onnx", ensemble=True)
     print(f"the cart stops at {drive(run):.2f}; its goal is 0.8. The policy is in {out}/policy.onnx")
 

@@ -26,7 +26,7 @@ from utds.evaluation import rollout
 
 TOGETHER = 4  # candidates of one check
 TASKS = ("walker-stand", "walker-walk", "walker-run", "walker-flip")
-GENUINE = ("random", "medium-replay", "replay", "medium", "expert")
+GENUINE = ("uniform", "medium-replay", "replay", "medium", "expert")
 HIP = [2, 3, 18]  # of the observation: the right thigh's two orientations and the right hip's velocity
 MOTORS = ("right hip", "right knee", "right ankle", "left hip", "left knee", "left ankle")
 

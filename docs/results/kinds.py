@@ -1,6 +1,6 @@
 """Draw kinds.svg and print the table of docs/guides/collection.md: python docs/results/kinds.py
 
-Both come from the policies that ship: the returns of their six kinds of data, and what the best of them reach.
+Both come from the policies that ship: the returns of their seven kinds of data, and what the best of them reach.
 """
 
 from pathlib import Path
@@ -14,7 +14,8 @@ from utds.domains import Task
 
 HERE = Path(__file__).parent
 EPISODES = 20  # of each kind
-COLOURS = (figures.SKY, figures.ORANGE, figures.PURPLE, figures.BLUE, figures.GREEN, figures.VERMILLION)
+GREY = "#999999"
+COLOURS = (figures.SKY, figures.ORANGE, figures.PURPLE, figures.BLUE, figures.GREEN, figures.VERMILLION, GREY)
 
 
 def main() -> None:
@@ -30,7 +31,8 @@ def row(name: str, task: Task) -> str:
     """One task's line of the table; the returns are those that the ladder's file tells."""
     rungs = ladder.load(name)
     best, error = rungs.returns[-1], rungs.errors[-1]
-    share = f"{best / task.reference:.0%}" if task.reference else "–"
+    public = task.reference if not task.own_reference else None
+    share = f"{best / public:.0%}" if public else "–"
     medium = rungs.returns[rungs.medium] / best
     return f"| {name} | {best:.0f} ± {error:.0f} | {share} | {medium:.0%} | {rungs.total_steps:,} steps |"
 

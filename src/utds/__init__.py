@@ -1,57 +1,109 @@
 """Multi-task data sharing in offline reinforcement learning.
 
-Names are loaded when they are first used, so `import utds` and `utds --help` are quick.
+Names are loaded when they are first used, so `import utds` and `utds --help` are quick. Type checkers and editors read
+them from the imports below; a test holds both lists together.
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utds.errors import Error
 from utds.version import __version__
 
-# Public name -> the module that has it.
-_PUBLIC = {
-    "AWAC": "utds.algorithms",
-    "BC": "utds.algorithms",
-    "CDS": "utds.algorithms",
-    "CDSZero": "utds.algorithms",
-    "CQL": "utds.algorithms",
+if TYPE_CHECKING:
+    from utds import domains
+    from utds.adviser import advise
+    from utds.algorithms import (
+        AWAC,
+        BC,
+        CDS,
+        CQL,
+        EDAC,
+        IQL,
+        PBRL,
+        SACN,
+        TD3,
+        TD3BC,
+        UDS,
+        UTDS,
+        CDSZero,
+        Preset,
+        ReBRAC,
+        register_algorithm,
+    )
+    from utds.algorithms import make as make_algorithm
+    from utds.data.dataset import Dataset
+    from utds.data.lake import Lake, share
+    from utds.data.pool import Pool
+    from utds.data.reward_model import LearnedReward
+    from utds.data.store import load
+    from utds.domains.simulator import Simulator
+    from utds.training import Run, train
+
+__all__ = [
+    "AWAC",
+    "BC",
+    "CDS",
+    "CQL",
+    "EDAC",
+    "IQL",
+    "PBRL",
+    "SACN",
+    "TD3",
+    "TD3BC",
+    "UDS",
+    "UTDS",
+    "CDSZero",
+    "Dataset",
+    "Error",
+    "Lake",
+    "LearnedReward",
+    "Pool",
+    "Preset",
+    "ReBRAC",
+    "Run",
+    "Simulator",
+    "__version__",
+    "advise",
+    "domains",
+    "load",
+    "make_algorithm",
+    "register_algorithm",
+    "share",
+    "train",
+]
+
+_ELSEWHERE = {  # module of the names that are no algorithm's
     "Dataset": "utds.data.dataset",
-    "EDAC": "utds.algorithms",
-    "IQL": "utds.algorithms",
     "Lake": "utds.data.lake",
     "LearnedReward": "utds.data.reward_model",
-    "PBRL": "utds.algorithms",
     "Pool": "utds.data.pool",
-    "Preset": "utds.algorithms",
-    "ReBRAC": "utds.algorithms",
     "Run": "utds.training",
-    "SACN": "utds.algorithms",
     "Simulator": "utds.domains.simulator",
-    "TD3": "utds.algorithms",
-    "TD3BC": "utds.algorithms",
-    "UDS": "utds.algorithms",
-    "UTDS": "utds.algorithms",
     "advise": "utds.adviser",
-    "algorithm": "utds.algorithms",
-    "domains": "utds.domains",
     "load": "utds.data.store",
-    "register_algorithm": "utds.algorithms",
     "share": "utds.data.lake",
     "train": "utds.training",
 }
 
-__all__ = ["Error", "__version__", *_PUBLIC]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
+def _load(name: str) -> Any:
+    """A public name's value; loads the module that has it."""
+    if name == "domains":
+        return importlib.import_module("utds.domains")
+    if name == "algorithm":
+        raise AttributeError("utds.algorithm is called utds.make_algorithm now")
+    if name not in __all__:
         raise AttributeError(f"module 'utds' has no attribute {name!r}")
-    module = importlib.import_module(_PUBLIC[name])
-    attribute = {"algorithm": "make"}.get(name, name)  # utds.algorithm("cql", preset="paper")
-    value = module if module.__name__ == f"utds.{name}" else getattr(module, attribute)
-    globals()[name] = value
-    return value
+    module = importlib.import_module(_ELSEWHERE.get(name, "utds.algorithms"))
+    return getattr(module, "make" if name == "make_algorithm" else name)
+
+
+if not TYPE_CHECKING:  # a checker that saw it would take every name for granted
+
+    def __getattr__(name: str) -> Any:
+        globals()[name] = value = _load(name)
+        return value
 
 
 def __dir__() -> list[str]:

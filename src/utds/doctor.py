@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from utds.data import ids
-from utds.domains import render
+from utds.domains import gym
 from utds.version import __version__
 
 State = Literal["ok", "optional", "missing"]  # there; not there, and not needed for training; not there, and needed
@@ -28,7 +28,7 @@ EXTRAS = {  # extra -> the modules that it brings, and what it is for
     "docs": (("mkdocs", "material"), "make docs"),
     "dev": (("pytest", "selenium", "nbclient"), "make test"),
 }
-_DRAW = "from utds.domains import get, render; render.Camera(get('pointmass'), 16, 16)"
+_DRAW = "from utds.domains import get, gym; gym.Camera(get('pointmass'), 16, 16)"
 PATIENCE = 60  # seconds for a first picture
 
 
@@ -56,7 +56,7 @@ def examine() -> Iterator[Check]:
         remedy = f"pip install 'utds[{name}]'" if absent else ""
         yield Check(f"extra {name}", "optional" if absent else "ok", purpose, remedy)
     yield _browser()
-    for backend in render.BACKENDS:
+    for backend in gym.BACKENDS:
         yield _pictures(backend)
 
 

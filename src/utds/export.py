@@ -9,21 +9,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from utds import files
 from utds.algorithms.base import Policy
-from utds.algorithms.utds import uncertainty
 from utds.errors import ConfigError, MissingExtra, TrainingError
-from utds.networks import MLP, Layer, LeakyLayer, TanhLayer, q_values
-from utds.training.run import Run, act
+from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
+from utds.training.run import Run, act, gamma
 from utds.version import __version__
 
 OPSET = 17  # the first with LayerNormalization
 CHECKED = 256  # random observations that both must agree on
 TOLERANCE = 1e-4
-ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu"}  # a LeakyRelu's slope is 0.01 by default
+# A LeakyRelu's slope is 0.01 by default.
+ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu", SineLayer: "Sin"}
 
 
 def export(run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False) -> Path:
@@ -109,7 +109,7 @@ class _Graph:
         """Γ(s, π(s)): the unbiased standard deviation of the members' values; critics read actions in [-1, 1]."""
         pairs = self._node("Concat", normal, unit, axis=1)
         members = len(critic[0].weight)
-        values = [self._mlp(tuple(_member(layer, i) for layer in critic), pairs) for i in range(members)]
+        values = [self._mlp(jax.tree.map(lambda x, i=i: x[i], critic), pairs) for i in range(members)]
         q = self._node("Concat", *values, axis=1)  # [B, E]
         deviations = self._node("Sub", q, self._node("ReduceMean", q, axes=[1], keepdims=1))
         squares = self._node(
@@ -119,6 +119,8 @@ class _Graph:
         self._node("Sqrt", variance, output="uncertainty")
 
     def _mlp(self, layers: MLP, x: str) -> str:
+        if isinstance(layers[-1], Prior):
+            return self._node("Add", self._mlp(layers[:-1], x), self._mlp(tuple(layers[-1]), x))
         for layer in layers[:-1]:
             x = self._node("Gemm", x, self._weight(layer.weight), self._weight(layer.bias))
             if layer.gain is not None:
@@ -143,11 +145,6 @@ class _Graph:
         return name
 
 
-def _member(layer: Any, i: int) -> Any:
-    """One member's layer of an ensemble's."""
-    return type(layer)(*(None if array is None else array[i] for array in layer))
-
-
 def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble: bool) -> None:
     """Refuse a file that doesn't compute what the policy computes."""
     random = np.random.default_rng(0)
@@ -157,7 +154,7 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
     pairs = [("actions", actions)]
     if ensemble:
         unit = act(run.algorithm, policy, observations)
-        pairs.append(("uncertainty", _gamma(policy, observations, unit)))
+        pairs.append(("uncertainty", gamma(policy, observations, unit)[0]))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})
         if not np.allclose(found, expected, atol=TOLERANCE * max(1.0, float(np.abs(expected).max())), rtol=TOLERANCE):
@@ -165,8 +162,3 @@ def _compare(session: Any, run: Run, seed: int | None, policy: Policy, ensemble:
             raise TrainingError(
                 f"the exported {name} differ from the policy's by up to {worst:.2g}; nothing was written"
             )
-
-
-def _gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    q = q_values(policy.critic, policy.normalizer(jnp.asarray(observations)), jnp.asarray(actions))
-    return np.asarray(uncertainty(q))

@@ -1,16 +1,23 @@
-"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, and two kinds of actor.
+"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, two kinds of actor, and supervised fits.
 
 An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
 """
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax import Array
 
+from utds.progress import Advance
+
+T = TypeVar("T")
+
+BURST = 250  # gradient steps of `fit` between two moves of the progress bar
 LOG_STD = (-5.0, 2.0)  # bounds of a Gaussian actor's log standard deviation, as in SAC and CQL
 
 
@@ -34,12 +41,29 @@ class LeakyLayer(Layer):
     """A hidden layer that ends in a leaky ReLU of slope 0.01."""
 
 
+class SineLayer(Layer):
+    """A hidden layer that ends in a sine."""
+
+
+class Prior(NamedTuple):
+    """A fixed random function, added to a network's output as the last element of its tuple (Osband et al., 2018).
+
+    A network learns to cancel it where there is data and can't elsewhere, so the members of an ensemble differ there.
+    """
+
+    hidden: Layer
+    output: Layer
+
+
 ACTIVATIONS: dict[type[Layer], Callable[[Array], Array]] = {
     Layer: jax.nn.relu,
     TanhLayer: jnp.tanh,
     LeakyLayer: jax.nn.leaky_relu,
+    SineLayer: jnp.sin,
 }
-MLP = tuple[Layer, ...]
+MLP = tuple[Layer, ...]  # and perhaps a `Prior` at its end
+PRIOR_UNITS = 32  # of a prior's hidden layer
+PRIOR_GAIN = 0.7  # standard deviation of a sine's argument, from observations of unit variance; as much from actions
 
 
 def init_mlp(
@@ -76,8 +100,21 @@ def init_ensemble(
     return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
 
 
+def init_priors(key: Array, members: int, observation_size: int, action_size: int, scale: Array | float) -> Prior:
+    """As many priors, each a sum of random sines of observation and action with standard deviation `scale`."""
+    size, units = observation_size + action_size, PRIOR_UNITS
+    drawn = jax.random.normal(key, (members, size + 2, units))
+    # Uniform actions have a variance of a third: observations and actions move a sine's argument alike.
+    gains = [observation_size**-0.5] * observation_size + [(action_size / 3) ** -0.5] * action_size
+    hidden = SineLayer(PRIOR_GAIN * jnp.array(gains)[:, None] * drawn[:, :size], 3 * drawn[:, size])
+    output = scale * (2 / units) ** 0.5 * drawn[:, size + 1, :, None]
+    return Prior(hidden, Layer(output, jnp.zeros((members, 1))))
+
+
 def mlp(params: MLP, x: Array) -> Array:
     """[B, in] -> [B, out], with the layer's activation (after layer norm, if any) between the layers."""
+    if isinstance(params[-1], Prior):
+        return mlp(params[:-1], x) + mlp(jax.lax.stop_gradient(tuple(params[-1])), x)
     for layer in params[:-1]:
         x = x @ layer.weight + layer.bias
         if layer.gain is not None and layer.offset is not None:
@@ -127,6 +164,44 @@ def squash(mean: Array, std: Array, noise: Array) -> tuple[Array, Array]:
 def parameter_count(params: object) -> int:
     """How many numbers a pytree holds."""
     return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def fit(
+    params: T, loss: Callable[[T, Any, Array], Array], data: Any, keys: Array, lr: float, advance: Advance | None = None
+) -> T:
+    """Minimise `loss(params, data, key)` by Adam, a step for each of the keys; the rate falls from `lr` along a cosine.
+
+    The loss draws its batch from the data, any pytree of arrays, by the key. It is compiled once for a function that
+    compares equal: give one of a module, or an instance of a frozen class. `advance` hears of every burst of steps.
+    """
+    steps = len(keys)
+    opt_state = _adam(lr, steps).init(params)
+    for start in range(0, steps, BURST):
+        burst = keys[start : start + BURST]
+        params, opt_state, value = _descend(loss, lr, steps, params, opt_state, data, burst)
+        if advance is not None:
+            advance(len(burst), note=f"loss {float(value):.3g}")
+    return params
+
+
+def _adam(lr: float, steps: int) -> optax.GradientTransformation:
+    return optax.adam(optax.cosine_decay_schedule(lr, steps))
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _descend(
+    loss: Callable[[T, Any, Array], Array], lr: float, steps: int, params: T, opt_state: Any, data: Any, keys: Array
+) -> tuple[T, Any, Array]:
+    """A gradient step for each of the keys; the mean loss beside what they lead to."""
+
+    def step(carry: tuple[T, Any], key: Array) -> tuple[tuple[T, Any], Array]:
+        params, opt_state = carry
+        value, grads = jax.value_and_grad(loss)(params, data, key)
+        updates, opt_state = _adam(lr, steps).update(grads, opt_state)
+        return (optax.apply_updates(params, updates), opt_state), value
+
+    (params, opt_state), values = jax.lax.scan(step, (params, opt_state), keys)
+    return params, opt_state, jnp.mean(values)
 
 
 def _each(function: Callable[[MLP], Array], params: MLP) -> Array:

@@ -9,8 +9,8 @@ import pytest
 
 import utds
 from utds import adviser
-from utds.adviser import figure, ranking
-from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, number
+from utds.adviser import ranking
+from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, draw, number
 from utds.adviser.dynamics import Check
 from utds.adviser.transitions import worth
 from utds.cli import main
@@ -99,7 +99,7 @@ def test_how_good_predictions_are_is_what_the_docs_measure():
 
 def test_the_picture_ranks_by_score_and_leaves_its_width_to_the_data():
     long = "pointmass-reach-bottom-left/medium-replay"
-    drawn = figure.draw(advice_of({long: 10, "b": 4, f"{long} b": 10.5}))
+    drawn = draw(advice_of({long: 10, "b": 4, f"{long} b": 10.5}))
     left, right = drawn.axes
     drawn.draw_without_rendering()  # lays it out
     assert left.get_position().width + right.get_position().width > 0.75  # of the figure's

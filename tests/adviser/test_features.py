@@ -41,7 +41,7 @@ def test_width_is_the_theorys():
     data = dataset(300)
     space = bound.make_features([data], 64, seed=0, reach=0.5)
     phi = space(transitions.pairs(data, np.arange(300))).astype(np.float64)
-    width = bound.Width.of(bound.moments(data, space, 1000))
+    width = bound.Width.of(bound.gram(data, space, 1000))
     np.testing.assert_allclose(width(phi[:20].astype(np.float32)), gamma_lcb(phi[:20], covariance(phi, 1.0)), rtol=1e-4)
 
 
@@ -61,7 +61,7 @@ def test_a_limit_counts_the_rest_by_the_sample():
     """Every tenth of identical transitions, counted for all, is all of them."""
     repeated = Dataset.from_arrays(np.ones((1001, 2)), np.full((1000, 1), 0.5), np.zeros(1000), task="a")
     space = bound.make_features([repeated, dataset(100)], 16, seed=0, reach=0.5)
-    np.testing.assert_allclose(bound.moments(repeated, space, 100), bound.moments(repeated, space, 1000), rtol=1e-5)
+    np.testing.assert_allclose(bound.gram(repeated, space, 100), bound.gram(repeated, space, 1000), rtol=1e-5)
 
 
 def test_large_datasets_do_not_bend_the_scale():

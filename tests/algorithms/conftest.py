@@ -24,12 +24,10 @@ def quick_compilation() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def trusted_dynamics() -> Iterator[None]:
+@pytest.fixture(autouse=True)
+def trusted_dynamics(monkeypatch) -> None:
     """Made-up problems have no dynamics to compare."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("utds.training.trainer.check_dynamics", lambda datasets: None)
-        yield
+    monkeypatch.setattr("utds.training.trainer.check_dynamics", lambda datasets: None)
 
 
 @pytest.fixture

@@ -173,12 +173,16 @@ def test_cds_has_the_fields_of_cql_in_every_preset(name):
         assert {field: mine[field] for field in theirs} == theirs
 
 
-@pytest.mark.parametrize(("name", "preset"), [("cds", "released"), ("cds-zero", "fast")])
-def test_cds_without_shared_data_is_cql_bit_for_bit(name, preset, make_pool):
+@pytest.mark.parametrize(
+    ("name", "preset"), [("cds", "released"), ("cds-zero", "fast"), ("uds", "fast"), ("utds", "released")]
+)
+def test_without_shared_data_an_algorithm_is_its_single_task_form_bit_for_bit(name, preset, make_pool):
+    """What a matrix relies on when it runs CDS, CDS-Zero and UDS once, as CQL, and UTDS as PBRL."""
     random = np.random.default_rng(0)
     pool = make_pool(random.normal(size=(8, 3)), random.uniform(-1, 1, (8, 2)), random.normal(size=8))
-    small = {"width": 8, "batch_size": 16, "num_actions": 2}
-    one, other = (algorithms.make(which, preset, **small) for which in ("cql", name))
+    single = algorithms.entry(name).single_task
+    small = {"width": 8, "batch_size": 16} | ({"num_actions": 2} if single == "cql" else {"ood_actions": 2})
+    one, other = (algorithms.resolve(algorithms.make(which, preset, **small), 10) for which in (single, name))
 
     @jax.jit
     def first_step(key):

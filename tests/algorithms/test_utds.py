@@ -79,8 +79,9 @@ def expected_losses(algo, state, batch, noise):
     )
     a2 = np.clip(numpy_policy(state.target_actor, s2) + np.clip(0.2 * noise[:, 0], -0.5, 0.5), -1, 1)
     q2 = numpy_q(state.target_critic if algo.bootstrap == "target" else state.critic, s2, a2)
+    values = np.stack([sum(q2) / len(q2)] * len(q2)) if algo.ensemble_target else q2
     y = np.asarray(batch.rewards) + 0.99 * (1 - np.asarray(batch.terminations)) * (
-        q2 - algo.beta_in * ratio * numpy_std(q2)
+        values - algo.beta_in * ratio * numpy_std(q2)
     )
     if algo.floor is not None:
         y = np.maximum(y, -2.0 / 0.01 if algo.floor == "auto" else algo.floor)
@@ -107,6 +108,7 @@ VARIANTS = {
     "paper": {},
     "penalised": {"beta_in": 2.0, "shared_ratio": 1.5, "shared_ratio_steps": 4000},
     "released": {"bootstrap": "online", "ood_next": True, "ood_floor": 0.0, "ood_noise": 0.5},
+    "ensemble_target": {"beta_in": 1.0, "ensemble_target": True},
     "floored": {"floor": 0.1, "ood_floor": "auto", "ood_noise": 0.3},
 }
 
@@ -136,6 +138,19 @@ def test_actor_ascends_the_smallest_of_the_critics(batch):
     expected = -np.mean(np.min(numpy_q(state.critic, s, numpy_policy(state.actor, s)), axis=0))
     loss, _ = algo.actor_loss(state.actor, state, scaled)
     assert loss == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_behaviour_term_weighs_recorded_actions_by_the_critics_preference(batch):
+    algo, state = make(bc_weight=0.8, bc_weight_end=0.2, bc_steps=4000, bc_temperature=2.0)
+    scaled = state.normalizer.batch(batch)
+    loss, metrics = jax.jit(algo.actor_loss)(state.actor, state, scaled)
+    s, a = (np.asarray(x, np.float64) for x in (scaled.observations, scaled.actions))
+    pi = numpy_policy(state.actor, s)
+    q, recorded = (numpy_q(state.critic, s, actions).min(axis=0) for actions in (pi, a))
+    weights = np.exp(np.clip(2.0 * (recorded - q) / (recorded - q).std(), -5, 3))
+    bc_loss = np.mean(weights / weights.mean() * np.mean((pi - a) ** 2, axis=1))
+    assert metrics["bc_loss"] == pytest.approx(bc_loss, abs=1e-5)
+    assert loss == pytest.approx(0.65 * bc_loss - q.mean() / np.abs(q).mean(), abs=1e-5)  # λ a quarter of the way
 
 
 def test_ood_targets_carry_no_gradient(batch):

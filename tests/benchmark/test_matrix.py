@@ -22,7 +22,7 @@ def test_the_papers_three_domains_have_180_two_task_settings():
     counts = [plan.settings(list(load(name).cells())) for name in ("walker", "quadruped", "jaco")]
     assert counts == 3 * [{"single": 20, "each": 60, "all": 20}]
     found = list(load("walker").cells())
-    assert len(found) == (20 + 60 + 20) * 4 and len({cell.name for cell in found}) == len(found)
+    assert len(found) == 20 * 2 + (60 + 20) * 4 and len({cell.name for cell in found}) == len(found)
     one = next(cell for cell in found if cell.column == "each")
     assert one.datasets == ("walker-stand/random", "walker-walk/replay")
     assert (one.steps, one.eval_every, one.episodes, one.seed_numbers) == (1_000_000, 1_000, 10, (0, 1, 2))
@@ -39,7 +39,7 @@ def test_every_shipped_matrix_is_sound(name):
 
 def test_the_pointmass_matrix_is_the_promised_one():
     found = list(load("pointmass").cells())
-    assert len(found) == 2 * 5 * (3 + 1) * 4
+    assert len(found) == 2 * 5 * (3 * 4 + 2)  # on own data alone, CDS and CDS-Zero are CQL
     assert {cell.algorithm_name for cell in found} == {"utds", "cql", "cds", "cds-zero"}
     assert {cell.seeds for cell in found} == {2}
 
@@ -56,6 +56,35 @@ def test_columns_sources_and_variations():
     fields = {"width": 32, "cql": {"width": 64}}
     both = cells(kinds=["medium"], columns=["single"], algorithms=["utds", "cql"], fields=fields)
     assert [c.algorithm.width for c in both] == [32, 64]
+
+
+def alone(**keys):
+    """The algorithms that a matrix runs on own data alone."""
+    return [cell.algorithm_name for cell in cells(kinds=["medium"], columns=["single"], **keys)]
+
+
+@pytest.mark.parametrize("preset", ["fast", "paper", "released"])
+def test_what_is_the_same_on_own_data_alone_runs_once(preset):
+    assert alone(algorithms=["cql", "cds", "cds-zero"], preset=preset) == ["cql"]
+    assert alone(algorithms=["cds-zero", "bc" if preset != "released" else "utds", "cds"], preset=preset)[0] == "cql"
+    assert alone(algorithms=["utds", "pbrl"], preset=preset) == ["pbrl"]
+    assert alone(algorithms=["utds", "cds"], preset=preset) == ["utds", "cds"]  # nothing to share the run with
+    shared = cells(kinds=["medium"], columns=["all"], algorithms=["cql", "cds", "cds-zero"], preset=preset)
+    assert [cell.algorithm_name for cell in shared] == ["cql", "cds", "cds-zero"]
+
+
+def test_what_differs_on_own_data_alone_runs_apart():
+    """Fields that choose among shared data make no difference; others do, and so does a search that finds others."""
+    assert alone(algorithms=["cql", "cds"], fields={"cds": {"candidates": 5}}) == ["cql"]
+    assert alone(algorithms=["cql", "cds"], fields={"cds": {"cql_alpha": 1.0}}) == ["cql", "cds"]
+    names = ["cql", "cds", "cds-zero"]
+    matrix = parse(LEAST | {"kinds": ["medium"], "columns": ["single"], "algorithms": names}, "test")
+    found = matrix.cells({"cds": {"tau": 0.02}, "cds-zero": {"tau": 0.02}})
+    assert [(cell.algorithm_name, cell.algorithm.tau) for cell in found] == [
+        ("cql", 0.005), ("cds", 0.02), ("cds-zero", 0.02)
+    ]  # fmt: skip
+    varied = cells(kinds=["medium"], columns=["single"], algorithms=names, vary={"tau": [0.01, 0.02]})
+    assert [(cell.algorithm_name, cell.algorithm.tau) for cell in varied] == [("cql", 0.01), ("cql", 0.02)]
 
 
 def test_a_fingerprint_sees_what_matters_and_nothing_else():

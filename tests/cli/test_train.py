@@ -87,6 +87,8 @@ def test_wrong_input_is_one_line(stored, tmp_path, capsys):
     assert "it is called batch_size now" in say("train", own, "--set", "batch=3")
     assert "name=value" in say("train", own, "--set", "batch_size")
     assert "steps=-1" in say("train", own, "--steps=-1")
+    assert "steps=0" in say("train", own, "--steps=0", f"--out={tmp_path / 'none'}")
+    assert "eval_every=0" in say("train", own, "--eval-every=0", f"--out={tmp_path / 'none'}")
     assert "holds no run" in say("evaluate", tmp_path)
     assert "holds no run" in say("export", tmp_path, tmp_path / "p.onnx")
     train(stored, tmp_path / "run")

@@ -1,4 +1,4 @@
-"""Collection: what it records, what a kill leaves behind, and the six kinds made from it."""
+"""Collection: what it records, what a kill leaves behind, and the kinds of data made from it."""
 
 import shutil
 
@@ -11,6 +11,7 @@ from utds.collection.online import Collection
 from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data import store
+from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
@@ -48,7 +49,7 @@ def numbered(domain, copies, offset):
     return block
 
 
-def test_collects_evaluates_and_makes_the_six_kinds(tmp_path, capsys):
+def test_collects_evaluates_and_makes_every_kind(tmp_path, capsys):
     config = Collect(TASK, steps=1280, seed=1, **OPTIONS)
     collection = Collection(tmp_path / "c", config)
     collection.run()
@@ -70,6 +71,48 @@ def test_collects_evaluates_and_makes_the_six_kinds(tmp_path, capsys):
     made = kinds.generate(again, "replay", 6, seed=2)
     assert made.episodes == 6 and made.metadata.kind == "replay"
     np.testing.assert_array_equal(made.actions, kinds.generate(again, "replay", 6, seed=2).actions)
+
+
+def test_random_unrolls_a_freshly_initialised_policy_per_episode(tmp_path, tiny):
+    """Of the collector's architecture: without noise, each episode's actions are one untrained network's."""
+    collection = Collection(tmp_path, Collect(TASK, steps=320, seed=1, **OPTIONS))
+    collection.run()
+    found = collection.ladder()
+    act = found.fresh(3, seed=7)
+    actors, normalizer = act.args
+    trained = found.policies["actor"]
+    assert [layer.weight.shape for layer in actors] == [(3, *layer.weight.shape[1:]) for layer in trained]
+    assert [layer.gain is None for layer in actors] == [layer.gain is None for layer in trained]
+    states = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    for i, state in enumerate(states):
+        scaled = (state - normalizer.mean) / normalizer.std
+        hidden = scaled
+        for layer in actors[:-1]:
+            hidden = hidden @ layer.weight[i] + layer.bias[i]
+            hidden = (hidden - hidden.mean()) / np.sqrt(hidden.var() + 1e-5) * layer.gain[i] + layer.offset[i]
+            hidden = np.maximum(hidden, 0)
+        expected = np.tanh(hidden @ actors[-1].weight[i] + actors[-1].bias[i])
+        np.testing.assert_allclose(act(states)[i], expected, rtol=1e-4, atol=1e-5)
+    made = kinds.generate(found, "random", 6, seed=2)
+    np.testing.assert_array_equal(made.actions, kinds.generate(found, "random", 6, seed=2).actions)
+    actions = made.actions.reshape(6, tiny.steps, 2)
+    between, within = actions.mean(axis=1).std(axis=0), actions.std(axis=1).mean(axis=0)
+    assert (between > 0.15).all() and (within < 0.3).all()  # uniform actions: 0.09 and 0.58
+
+
+def test_uniform_is_uniform_and_random_of_earlier_versions_still_loads(tmp_path):
+    """`random` used to be uniform actions. Such data keeps its kind, and is never taken for today's."""
+    config = Collect(TASK, steps=320, seed=1, **OPTIONS)
+    collection = Collection(tmp_path, config)
+    collection.run()
+    made = kinds.from_collection(collection, collection.ladder(), "uniform", 8)
+    np.testing.assert_allclose(np.sort(made.actions.ravel()), np.linspace(-1, 1, made.actions.size), atol=0.1)
+    described = {"task": TASK, "kind": "random", "description": made.metadata.description}  # as it then was
+    old = Dataset.from_arrays(made.observations, made.actions, made.rewards, lengths=made.lengths, **described)
+    assert store.load(old.save(f"{TASK}/random").name).metadata.kind == "random"
+    assert not kinds.stored(config, "random", 8)
+    kinds.from_collection(collection, collection.ladder(), "random", 8).save(f"{TASK}/random", overwrite=True)
+    assert kinds.stored(config, "random", 8)
 
 
 def test_other_options_in_the_same_folder_are_refused(tmp_path):

@@ -116,4 +116,4 @@ def test_kill_minus_nine(tmp_path):
             digests.append({ids.short(id): store.load(id).digest for id, _ in ids.stored()})
             assert store.verify(f"{TASK}/replay").reward_error < 1e-6
     assert contents(tmp_path / "killed" / "c") == contents(tmp_path / "whole" / "c")
-    assert digests[0] == digests[1] and len(digests[0]) == 6
+    assert digests[0] == digests[1] and len(digests[0]) == 7

@@ -43,6 +43,6 @@ def test_kinds_of_a_shipped_ladder_lie_where_their_names_say():
     """Few episodes: the order is what counts."""
     found = ladder.load("pointmass-reach-bottom-right")
     means = {kind: kinds.generate(found, kind, 6, seed=0).returns.mean() for kind in kinds.KINDS}
-    assert means["random"] < means["medium"] < means["expert"]
+    assert max(means["random"], means["uniform"]) < means["medium"] < means["expert"]
     assert means["medium-expert"] == pytest.approx(np.mean([means["medium"], means["expert"]]), rel=0.3)
     assert means["medium-replay"] < means["replay"]

@@ -89,7 +89,7 @@ SEEN = []  # actions of the policy that an own evaluation was handed
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    algorithm = utds.algorithm("utds", preset="fast", width=8, num_critics=2, batch_size=16)
+    algorithm = utds.make_algorithm("utds", preset="fast", width=8, num_critics=2, batch_size=16)
     pool = share(recorded())
     assert (pool.info.action_low, pool.info.action_high) == (LOW, HIGH)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from utds.adviser import weights as advised
+from utds.adviser import dynamics
 from utds.data import pool as pool_module
 from utds.data.dataset import Dataset
 from utds.data.lake import share
@@ -77,19 +77,17 @@ def test_returns_weigh_by_hand(sources):
 
 
 def test_doubted_dynamics_weigh_less(sources, monkeypatch):
-    from utds.adviser.dynamics import Check
-
     def checks(main, candidates, seed):
         found = [("different", 1e-9), ("same", 0.4)]
-        return [Check(d.name, v, p, 0, 0, "", 1, 9) for d, (v, p) in zip(candidates, found, strict=True)]
+        return [dynamics.Check(d.name, v, p, 0, 0, "", 1, 9) for d, (v, p) in zip(candidates, found, strict=True)]
 
-    monkeypatch.setattr(advised, "checks", checks)
-    pool = share(*sources, rewards="zero", weights=advised.DynamicsWeights(floor=0.25))
+    monkeypatch.setattr(dynamics, "checks", checks)
+    pool = share(*sources, rewards="zero", weights=dynamics.DynamicsWeights(floor=0.25))
     counts = np.diff(np.asarray(pool.weights, np.int64), prepend=0)
     np.testing.assert_allclose(counts / counts[0], [1] * 7 + [0.25] * 5 + [1] * 4, rtol=1e-6)
     assert pool.info.weights == "dynamics:floor=0.25,seed=0"
-    again = named(pool.info.weights, {"dynamics": advised.DynamicsWeights})
-    assert again == advised.DynamicsWeights(0.25)
+    again = named(pool.info.weights, {"dynamics": dynamics.DynamicsWeights})
+    assert again == dynamics.DynamicsWeights(0.25)
 
 
 @pytest.mark.parametrize(

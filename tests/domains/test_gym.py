@@ -120,6 +120,6 @@ def test_no_opengl_is_one_clear_line(monkeypatch):
     def missing(name):
         raise ImportError(f"no {name} here")
 
-    monkeypatch.setattr("utds.domains.render.importlib.import_module", missing)
+    monkeypatch.setattr("utds.domains.gym.importlib.import_module", missing)
     with pytest.raises(MissingExtra, match=r"no mujoco.egl here.*apt install"):
         utds.domains.gym.TaskEnv("walker", "walk", render_mode="rgb_array")

@@ -8,7 +8,7 @@ import pytest
 from utds import algorithms, files
 from utds.algorithms import Policy, Spec
 from utds.errors import ConfigError
-from utds.networks import LeakyLayer, TanhLayer
+from utds.networks import LeakyLayer, Prior, TanhLayer
 from utds.training.run import Run
 
 OBS, ACT = 5, 2
@@ -38,6 +38,10 @@ def relu(x):
 
 
 def numpy_mlp(layers, x):
+    if isinstance(layers[-1], Prior):
+        hidden, output = layers[-1]
+        sines = np.sin(x @ np.asarray(hidden.weight) + np.asarray(hidden.bias))
+        return numpy_mlp(layers[:-1], x) + sines @ np.asarray(output.weight)
     for i, layer in enumerate(layers):
         x = x @ np.asarray(layer.weight) + np.asarray(layer.bias)
         if i < len(layers) - 1:
@@ -70,7 +74,11 @@ def test_actions_are_the_policys(tmp_path, name, preset):
 
 @pytest.mark.parametrize(
     ("name", "fields"),
-    [("utds", {"layer_norm": False}), ("utds", {"layer_norm": True}), ("cql", {"architecture": "released"})],
+    [
+        ("utds", {"layer_norm": False}),
+        ("utds", {"layer_norm": True, "prior_scale": 0.1}),
+        ("cql", {"architecture": "released"}),
+    ],
 )
 def test_the_ensemble_gives_the_uncertainty_beside_the_action(tmp_path, name, fields):
     run = make_run(tmp_path, name, **fields)

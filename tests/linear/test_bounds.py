@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from utds.errors import ConfigError
-from utds.linear import bounds
+from utds.linear import learners
 from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, pevi, prepare
 from utds.linear.models import low_rank, plan, related, tabular
@@ -16,8 +16,8 @@ XI = 0.1
 
 
 def test_beta_by_hand():
-    assert bounds.beta(width=16, horizon=10, xi=0.1) == pytest.approx(10 * 4 * math.log(100))
-    assert bounds.beta(width=16, horizon=10, xi=0.1, c=0.5) == pytest.approx(20 * math.log(100))
+    assert learners.beta(width=16, horizon=10, xi=0.1) == pytest.approx(10 * 4 * math.log(100))
+    assert learners.beta(width=16, horizon=10, xi=0.1, c=0.5) == pytest.approx(20 * math.log(100))
 
 
 def test_explicit_beta_by_hand():
@@ -28,7 +28,7 @@ def test_explicit_beta_by_hand():
     growth = np.log1p(problem.counts.visits[0] / 2.0).sum(axis=(1, 2))
     first = 0.5 * math.sqrt(growth[0] + 2 * math.log(2 / XI)) + math.sqrt(2.0) * 2 * math.sqrt(4)
     last = math.sqrt(2.0) * math.sqrt(4)  # nothing follows the last step: no noise, only the ridge's bias
-    np.testing.assert_allclose(bounds.explicit_beta(problem, XI)[0], [first, last], rtol=1e-12)
+    np.testing.assert_allclose(learners.explicit_beta(problem, XI)[0], [first, last], rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -48,40 +48,40 @@ def five_hundred():
 @pytest.mark.parametrize("with_ood", [False, True])
 def test_theorem_2_coverage_over_500_datasets(five_hundred, c, with_ood):
     mdp, problem = five_hundred[0], five_hundred[1 + with_ood]
-    solution = pevi(problem, bounds.beta(mdp.width, mdp.horizon, XI, c))
-    held = bounds.quantifies(mdp, solution)
+    solution = pevi(problem, learners.beta(mdp.width, mdp.horizon, XI, c))
+    held = learners.quantifies(mdp, solution)
     assert held.shape == (500,)
     assert held.mean() >= 1 - XI
 
 
 def test_theorem_2_fails_where_c_is_too_small(five_hundred):
     mdp, problem, _ = five_hundred
-    assert bounds.quantifies(mdp, pevi(problem, bounds.beta(16, 10, XI, c=0.002))).mean() < 0.5
+    assert learners.quantifies(mdp, pevi(problem, learners.beta(16, 10, XI, c=0.002))).mean() < 0.5
 
 
 def test_theorem_2_with_the_explicit_beta(five_hundred):
     """The largest explicit β over steps is the one that its derivation allows everywhere; it lies below c = 1."""
     mdp, problem, _ = five_hundred
-    radius = float(bounds.explicit_beta(problem, XI).max())
-    assert radius < bounds.beta(mdp.width, mdp.horizon, XI)
-    assert bounds.quantifies(mdp, pevi(problem, radius)).mean() >= 1 - XI
+    radius = float(learners.explicit_beta(problem, XI).max())
+    assert radius < learners.beta(mdp.width, mdp.horizon, XI)
+    assert learners.quantifies(mdp, pevi(problem, radius)).mean() >= 1 - XI
 
 
 def test_quantifier_and_its_safe_half():
     rng = np.random.default_rng(1)
     mdp = tabular(states=3, actions=2, horizon=3, rng=rng)
     solution = pevi(prepare(mdp, collect(mdp, behaviour(mdp, 0.2, 1.0, rng), 30, rng, datasets=200)), 1.2)
-    error = bounds.error(mdp, solution)
-    held = bounds.quantifies(mdp, solution)
+    error = learners.error(mdp, solution)
+    held = learners.quantifies(mdp, solution)
     assert 0 < held.mean() < 1
     np.testing.assert_array_equal(held, (solution.gamma - error).reshape(200, -1).min(axis=1) >= 0)
-    assert bounds.underestimates(mdp, solution)[held].all()
+    assert learners.underestimates(mdp, solution)[held].all()
 
 
 @pytest.fixture(scope="module")
 def problems():
     """200 random multi-task problems at two penalties: one that nearly always quantifies, one that often doesn't."""
-    return [corollary1.measure(np.random.default_rng(11 + k), c=c) for k, c in enumerate((corollary1.C, 0.03))]
+    return [corollary1.run(np.random.default_rng(11 + k), c=c) for k, c in enumerate((corollary1.C, 0.03))]
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -132,14 +132,14 @@ def test_the_chain_holds_with_ood_rows_that_sharing_only_adds_to():
         data = corollary1.problem(mdp, 60, 120, 1, rng)
         uniform = np.full((mdp.horizon, mdp.states, mdp.actions), 1 / mdp.actions)
         own, added = (draw_ood(mdp, data[name], uniform, 1, rng) for name in ("own", "irrelevant"))
-        beta = bounds.beta(mdp.width, mdp.horizon, XI, corollary1.C)
+        beta = learners.beta(mdp.width, mdp.horizon, XI, corollary1.C)
         single = pevi(prepare(mdp, data["own"], ood=Ood(own)), beta)
         shared = pevi(prepare(mdp, share(mdp, data["own"], data["irrelevant"]), ood=Ood(own + added)), beta)
-        bound_single, bound_shared = (bounds.expected_penalty(mdp, s.gamma)[0] for s in (single, shared))
+        bound_single, bound_shared = (learners.expected_penalty(mdp, s.gamma)[0] for s in (single, shared))
         assert bound_shared <= bound_single + 1e-10
-        if bounds.quantifies(mdp, shared)[0]:
+        if learners.quantifies(mdp, shared)[0]:
             held += 1
-            assert bounds.suboptimality(mdp, shared.policy)[0] <= bound_shared + 1e-10
+            assert learners.suboptimality(mdp, shared.policy)[0] <= bound_shared + 1e-10
     assert held >= 30
 
 
@@ -152,21 +152,21 @@ def test_two_arms_exceed_the_printed_bound_and_not_its_double():
 
 def test_expected_penalty_of_a_constant_is_the_horizon_times_it():
     mdp = tabular(states=3, actions=2, horizon=4, rng=np.random.default_rng(0))
-    assert bounds.expected_penalty(mdp, np.full((1, 4, 3, 2), 0.5))[0] == pytest.approx(2.0)
-    assert bounds.suboptimality(mdp, plan(mdp).policy) == pytest.approx(0, abs=1e-14)
+    assert learners.expected_penalty(mdp, np.full((1, 4, 3, 2), 0.5))[0] == pytest.approx(2.0)
+    assert learners.suboptimality(mdp, plan(mdp).policy) == pytest.approx(0, abs=1e-14)
 
 
 @pytest.mark.parametrize("xi", [0.0, 1.0, -0.5])
 def test_levels_outside_zero_and_one_are_refused(xi):
     with pytest.raises(ConfigError, match="ξ is"):
-        bounds.beta(4, 5, xi)
+        learners.beta(4, 5, xi)
 
 
 def test_negative_c_and_missing_ridge_are_refused():
     with pytest.raises(ConfigError, match="c is"):
-        bounds.beta(4, 5, XI, c=-1)
+        learners.beta(4, 5, XI, c=-1)
     rng = np.random.default_rng(0)
     mdp = tabular(states=1, actions=1, horizon=1, rng=rng)
     problem = prepare(mdp, collect(mdp, plan(mdp).policy, 3, rng), ridge=0.0)
     with pytest.raises(ConfigError, match="ridge"):
-        bounds.explicit_beta(problem, XI)
+        learners.explicit_beta(problem, XI)

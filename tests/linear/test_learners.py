@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from utds.errors import ConfigError, DataError
-from utds.linear.bounds import suboptimality
 from utds.linear.data import behaviour, collect, draw_ood, share
-from utds.linear.learners import Ood, ensemble_pevi, lsvi, pevi, prepare
+from utds.linear.learners import Ood, ensemble_pevi, lsvi, pevi, prepare, suboptimality
 from utds.linear.models import low_rank, plan, related, tabular
 
 RIDGE, BETA = 0.5, 0.3

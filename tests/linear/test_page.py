@@ -142,8 +142,8 @@ def test_the_command_prints_what_holds(short, tmp_path, capsys):
 
 
 def test_the_command_fails_when_a_requirement_does(short, tmp_path, capsys, monkeypatch):
-    measure = pseudocounts.measure
-    monkeypatch.setattr(pseudocounts, "measure", lambda *a: replace(found := measure(*a), visits=found.visits + 1))
+    run = pseudocounts.run
+    monkeypatch.setattr(pseudocounts, "run", lambda *a: replace(found := run(*a), visits=found.visits + 1))
     with pytest.raises(SystemExit) as exit:
         main(["theory", "--out", str(tmp_path), "--size", str(SMALL)])
     printed = capsys.readouterr().out

@@ -79,7 +79,7 @@ def test_perturbed_members_have_the_posteriors_moments():
 
 
 def test_claim_1_the_error_falls_like_one_over_root_n():
-    result = lemma1.measure(np.random.default_rng(2), size=0.5)
+    result = lemma1.run(np.random.default_rng(2), size=0.5)
     assert -0.6 < result.slope < -0.4
     assert result.identity < 1e-10
     predicted = 1 / np.sqrt(2 * (np.array(lemma1.MEMBERS) - 1))

@@ -1,6 +1,7 @@
 """From run directories to findings: scores that were put in come out, and nothing odd passes unnamed."""
 
 import csv
+import dataclasses
 import json
 import math
 
@@ -8,11 +9,12 @@ import numpy as np
 import pytest
 
 from utds import report
+from utds.algorithms import CQL, registry
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
 from utds.report import export, findings, text
-from utds.report.labels import BETA
-from utds.report.table import ALL
+from utds.report.load import BETA
+from utds.report.table import ALL, Setting
 
 MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
 
@@ -80,6 +82,22 @@ def test_single_task_counterparts(tmp_path, algorithm, single, write_run, tree):
     write_run(tmp_path / "own", MAIN, (), algorithm, (55,))
     found = report.study([tmp_path])
     assert found.single(setting, algorithm).algorithm == algorithm
+
+
+def test_what_is_registered_with_an_algorithm_counts(tmp_path, tree, monkeypatch):
+    """Its single-task form, its place in the order and its label; another one that reads nothing shared."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    options = {"single_task": "cql", "label": "My Own", "order": -1}
+    registry.register_algorithm("mine", dataclasses.make_dataclass("Mine", [], bases=(CQL,), frozen=True), **options)
+    alone = dataclasses.make_dataclass("Alone", [], bases=(CQL,), frozen=True)
+    registry.register_algorithm("alone", alone, reads_shared=False)
+    tree(cql=((), "cql", (50, 51)), mine=(OTHER, "mine", (60, 61)), alone=(OTHER, "alone", (40, 41)))
+    found = report.study([tmp_path])
+    assert found.algorithms == ("mine", "cql", "alone")
+    setting = Setting("walker", "walker-walk", "medium", "run")
+    assert found.single(setting, "mine").algorithm == "cql"
+    assert (setting.main, "alone") in found.cells and found.sharing == ("mine",)
+    assert text.title(found, findings.gain(found, "mine")).startswith("With My Own, sharing helps")
 
 
 def test_pbrl_reads_its_own_data_whatever_is_shared(tmp_path, tree):

@@ -10,7 +10,7 @@ import safetensors.numpy
 from utds.algorithms import TD3BC
 from utds.errors import DataError, Error
 from utds.training import Run, train
-from utds.training.schema import COUNT, Maybe, Number, Text, check
+from utds.training.run_files import COUNT, Maybe, Number, Text, check
 
 LEARNER = TD3BC(width=4, layers=1, batch_size=8)
 OPTIONS = {"eval_every": 10, "log_every": 5, "checkpoint_every": 10}

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from utds import progress
-from utds.adviser.transitions import Array, Floats, normalizer_of, pairs, spaced
+from utds.adviser.transitions import Array, Floats, normalizer_of, pairs
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.linear.regression import inverse_root
 from utds.normalizer import Normalizer
@@ -28,7 +29,7 @@ RIDGE = 1.0  # λ
 _QUERIES = 4000  # state-actions of good behaviour at which Γ is measured
 _OWN = 2000  # state-actions of a dataset at which coverage is measured
 _ALL_SUBSETS = 4  # candidates up to which every combination is measured; beyond, they are added greedily
-_ROWS = 1 << 13  # transitions a pass: features of a pass stay in the cache's neighbourhood
+_ROWS = 1 << 13  # transitions per pass: features of a pass stay in the cache's neighbourhood
 _PAIRS = 1000  # state-actions of each dataset whose distances give the length scale
 
 
@@ -59,8 +60,8 @@ def make_features(datasets: Sequence[Dataset], width: int, seed: int, reach: flo
     return Features(normalizer, weight.astype(np.float32), random.uniform(0, 2 * np.pi, width).astype(np.float32))
 
 
-def moments(dataset: Dataset, features: Features, limit: int) -> Array:
-    """Σ φφᵀ [d, d] over a dataset: passes in float32, their sum in float64.
+def gram(dataset: Dataset, features: Features, limit: int) -> Array:
+    """The Gram matrix Σ φφᵀ [d, d] of a dataset: passes in float32, their sum in float64.
 
     Of a dataset with more than `limit` transitions as many are read, evenly spaced, and counted for all.
     """
@@ -78,9 +79,9 @@ class Width(NamedTuple):
     root: Floats  # [d, d] with rootᵀ·root = Λ⁻¹
 
     @classmethod
-    def of(cls, moments: Array) -> "Width":
+    def of(cls, gram: Array) -> "Width":
         """Λ = Σ φφᵀ + λI."""
-        return cls(inverse_root(moments + RIDGE * np.eye(len(moments))).astype(np.float32))
+        return cls(inverse_root(gram + RIDGE * np.eye(len(gram))).astype(np.float32))
 
     def __call__(self, phi: Floats) -> Floats:
         """Γ_lcb [n] at features [n, d]."""
@@ -135,15 +136,15 @@ class Coverage:
 
     def __init__(self, datasets: Sequence[Dataset], width: int, seed: int, reach: float, limit: int) -> None:
         self.features: Features = make_features(datasets, width, seed, reach)
-        self._moments: list[Array] = []
+        self._grams: list[Array] = []
         with progress.bar("measuring coverage", len(datasets), "datasets") as advance:
             for data in datasets:
-                self._moments.append(moments(data, self.features, limit))
+                self._grams.append(gram(data, self.features, limit))
                 advance(note=data.name)
 
     def width(self, subset: Iterable[int] = ()) -> Width:
         """Γ_lcb of the main data and these candidates, counted from 0."""
-        return Width.of(self._moments[0] + sum(self._moments[1 + index] for index in subset))
+        return Width.of(self._grams[0] + sum(self._grams[1 + index] for index in subset))
 
     def bound(self, good: GoodBehaviour, subset: Subset = ()) -> Bound:
         width = self.width(subset)

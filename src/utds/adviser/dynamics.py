@@ -1,8 +1,8 @@
 """Whether a dataset was recorded with the main task's dynamics, told apart from being recorded elsewhere.
 
-1. Networks tell, from all datasets together, what to expect of a transition and whose it is (`nuisance.py`).
+1. Networks tell, from all datasets together, what to expect of a transition and whose it is (`robinson.fit_nuisance`).
 2. Where both the main data and the candidate have been, the candidate's Δs is held against the main data's at the same
-   state and action (`robinson.py`). Three questions: does it differ by a constant or in proportion to an action,
+   state and action (`robinson.estimate`). Three questions: does it differ by a constant or in proportion to an action,
    where Δs is most predictable (more gravity)? Does it so anywhere (a weak motor)? Or in proportion to a state
    (damping, a late sensor)?
 
@@ -17,10 +17,12 @@ import numpy as np
 
 from utds import progress
 from utds.adviser import robinson
-from utds.adviser.nuisance import BURSTS, Floats, Ints, Motion, Nuisance, fit_nuisance
-from utds.adviser.robinson import Residuals
-from utds.adviser.transitions import pairs, spaced
+from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
+from utds.adviser.transitions import pairs
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
+from utds.data.weights import Source
+from utds.errors import ConfigError
 from utds.normalizer import Normalizer, divisor
 
 Verdict = Literal["same", "different", "unknown", "trusted"]
@@ -73,7 +75,7 @@ def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> li
     found = {id(data): _unknown(data) for data in candidates}
     if enough:
         motion = _motion(main, enough)
-        with progress.bar("comparing dynamics", 2 * BURSTS) as advance:
+        with progress.bar("comparing dynamics", 2 * STEPS) as advance:
             told = fit_nuisance(motion, seed, advance)
         found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
     return [found[id(data)] for data in candidates]
@@ -161,3 +163,25 @@ def trusted(candidate: Dataset) -> Check:
 
 def _unknown(candidate: Dataset, comparable: float = 0.0, episodes: int = 0) -> Check:
     return Check(candidate.name, "unknown", 1.0, 0.0, 0, "", comparable, episodes)
+
+
+@dataclass(frozen=True)
+class DynamicsWeights:
+    """1 for the main data and what moves as it does; p / 0.05, at least `floor`, for data that the check doubts."""
+
+    floor: float = 0.05  # weight of data that certainly moves otherwise
+    seed: int = 0  # of the check's networks
+
+    def __post_init__(self) -> None:
+        if not 0 < self.floor <= 1:
+            raise ConfigError(f"floor is {self.floor}; it lies above 0 and up to 1")
+
+    @property
+    def identity(self) -> str:
+        return f"dynamics:floor={self.floor},seed={self.seed}"
+
+    def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
+        main, others = sources[0].dataset, [source.dataset for source in sources[1:]]
+        found = checks(main, others, seed=self.seed) if others else []
+        doubted = [max(self.floor, check.p / LEVEL) if check.verdict == "different" else 1.0 for check in found]
+        return [np.full(source.dataset.size, weight) for source, weight in zip(sources, [1.0, *doubted], strict=True)]

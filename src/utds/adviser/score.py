@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from utds import domains, progress
 from utds.adviser.bound import Bound, Subset
-from utds.adviser.transitions import Array, Floats, spaced
+from utds.adviser.transitions import Array, Floats
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.domains.simulator import Simulator
 
@@ -48,10 +49,10 @@ def predictions(
 ) -> dict[Subset, Prediction]:
     """The prediction for each bound's subset. `known` are the main data and the allowed candidates, in their order."""
     planner = Planner(known, labels)
-    places = [tuple(allowed.index(index) for index in bound.subset) for bound in bounds]
+    subsets = [tuple(allowed.index(index) for index in bound.subset) for bound in bounds]
     return {
         bound.subset: Prediction(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * bound.others))
-        for bound, plan in zip(bounds, planner.values(places), strict=True)
+        for bound, plan in zip(bounds, planner.values(subsets), strict=True)
     }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 from utds.normalizer import Normalizer, divisor
@@ -15,11 +16,6 @@ Array = NDArray[np.float64]
 
 BEST = 0.1  # share of the episodes that count as a dataset's best
 _SCALE_ROWS = 20_000  # transitions of a dataset from which the common scale is taken
-
-
-def spaced(size: int, count: int) -> NDArray[np.int64]:
-    """`count` positions evenly spread over 0 … size−1; all of them where there are fewer."""
-    return np.unique(np.linspace(0, size - 1, min(count, size)).round().astype(np.int64))
 
 
 def pairs(dataset: Dataset, index: NDArray[np.int64]) -> Floats:

@@ -39,8 +39,18 @@ Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
 COMPILER = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 
-MAY_BE_ZERO = {"ood_actions"}  # whole numbers; all others are at least 1
-NEVER_NEGATIVE = ("beta_", "bc_weight", "bc_temp", "smoothing", "pretanh_l2", "ood_noise", "shared_ratio", "cql_")
+MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
+NEVER_NEGATIVE = (
+    "beta_",
+    "prior_scale",
+    "bc_weight",
+    "bc_temp",
+    "smoothing",
+    "pretanh_l2",
+    "ood_noise",
+    "shared_ratio",
+    "cql_",
+)
 INTERVALS: dict[str, tuple[str, Callable[[float], bool]]] = {
     "discount": ("[0, 1)", lambda x: 0 <= x < 1),
     "tau": ("(0, 1]", lambda x: 0 < x <= 1),

@@ -46,6 +46,7 @@ class State(NamedTuple):
 class TD3:
     num_critics: int = 2  # critics in the ensemble, E
     width: int = 256  # units of a hidden layer
+    actor_width: int = 0  # units of a hidden layer of the policy; 0: as the critics
     layers: int = 2  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their ReLU
     normalise: bool = True  # scale observations by the data's mean and standard deviation
@@ -70,10 +71,9 @@ class TD3:
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
         actor_key, critic_key = jax.random.split(key)
-        hidden = (self.width,) * self.layers
+        hidden = (self.actor_width or self.width,) * self.layers
         actor = init_mlp(actor_key, (spec.observation_size, *hidden, spec.action_size), self.norm_actor())
-        inputs = spec.observation_size + spec.action_size
-        critic = init_ensemble(critic_key, self.num_critics, (inputs, *hidden, 1), self.layer_norm)
+        critic = self.init_critic(critic_key, spec)
         return State(
             step=jnp.zeros((), jnp.int32),
             normalizer=spec.normalizer(self.normalise),
@@ -85,6 +85,11 @@ class TD3:
             critic_opt_state=base.adam_init(critic, self.critic_lr),
             worst_value=jnp.asarray(jnp.minimum(spec.reward_min, 0.0) / (1 - self.discount), jnp.float32),
         )
+
+    def init_critic(self, key: Array, spec: Spec) -> MLP:
+        """Fresh critics."""
+        sizes = (spec.observation_size + spec.action_size, *(self.width,) * self.layers, 1)
+        return init_ensemble(key, self.num_critics, sizes, self.layer_norm)
 
     def norm_actor(self) -> bool:
         """Whether the policy's hidden layers are normalised: as the critics', if a subclass doesn't say otherwise."""

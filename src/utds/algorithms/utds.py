@@ -11,8 +11,11 @@ the pool has data, whichever task it came from, and large elsewhere.
 The fast preset adds a behaviour term to the policy's loss: it starts in the data, and leaves it only where the critics
 prefer another action.
 
-    policy            max_π mean min_n Q_n(s, π(s))/q − λ·mean w·|π(s) − a|²     q = mean |min_n Q_n(s, π(s))|
-                      w ∝ exp(c·(min_n Q_n(s, a) − min_n Q_n(s, π(s)))/q), clipped, with mean 1
+    policy            max_π mean min_n Q_n(s, π(s))/q − λ·mean w·|π(s) − a|²    q = mean |min_n Q_n(s, π(s))|
+                      w ∝ exp(c·A/σ_A), clipped, with mean 1                    A = min_n Q_n(s, a) − min_n Q_n(s, π(s))
+
+It also gives every critic a fixed random function to start from (a prior), which it unlearns where there is data, and
+lets all critics learn one target, so that Γ is large where they had nothing to learn from and small elsewhere.
 
 On one task's data alone this is PBRL (Bai et al., 2022). What the released code does otherwise is an option here.
 """
@@ -28,11 +31,11 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import base
-from utds.algorithms.base import Mean, Metrics, Steps
+from utds.algorithms.base import Mean, Metrics, Spec, Steps
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, CriticInputs, Floor, State, floored
 from utds.errors import ConfigError
-from utds.networks import MLP, deterministic, q_values
+from utds.networks import MLP, deterministic, init_priors, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
@@ -65,13 +68,15 @@ class UTDS(TD3):
     ood_next: bool = False  # draw OOD actions at the next states too
     ood_floor: Floor = None  # least value of an OOD pseudo-target: a number, none, or "auto" as for `floor`
     bootstrap: Bootstrap = "target"  # which critics the Bellman target reads
+    ensemble_target: bool = False  # all critics learn one target, from their mean, instead of each from its own value
+    prior_scale: float = 0.0  # size of each critic's fixed random function, as a share of (r_max − r_min)/(1 − γ)
     shared_ratio: float = 1.0  # factor on both penalties on shared data, at the start
     shared_ratio_steps: Steps = "50%"  # steps, or share of the run, over which that factor goes linearly to 1
     sampling: Sampling = "pool"  # uniform over what; pool: as the pool says
     bc_weight: float = 0.0  # weight of the behaviour term in the policy's loss at the start; 0: the paper's loss
     bc_weight_end: float = 0.0  # that weight from `bc_steps` on, where it arrives linearly
     bc_steps: Steps = "30%"  # steps, or share of the run
-    bc_temperature: float = 5.0  # how much more an action counts that the critics prefer to the policy's
+    bc_temperature: float = 1.0  # log of an action's weight per standard deviation of the critics' preference for it
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,6 +85,15 @@ class UTDS(TD3):
         for name, known in (("bootstrap", Bootstrap), ("sampling", Sampling), ("ood_source", OODSource)):
             if getattr(self, name) not in get_args(known):
                 raise ConfigError(f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(known))}")
+
+    def init_critic(self, key: Array, spec: Spec) -> MLP:
+        """Fresh critics, each with its prior where there are any."""
+        critic = super().init_critic(key, spec)
+        if not self.prior_scale:
+            return critic
+        scale = self.prior_scale * (spec.reward_max - spec.reward_min) / (1 - self.discount)
+        sizes = (self.num_critics, spec.observation_size, spec.action_size)
+        return (*critic, init_priors(jax.random.fold_in(key, 1), *sizes, scale))  # type: ignore[arg-type]
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions, or over its episodes and then their steps."""
@@ -96,7 +110,8 @@ class UTDS(TD3):
         actions = self.target_actions(state, batch.next_observations, smoothing[:, 0])
         critic = state.target_critic if self.bootstrap == "target" else state.critic
         q = q_values(critic, batch.next_observations, actions)  # [E, B]
-        values = q - self.beta_in * ratio * uncertainty(q)
+        values = jnp.mean(q, axis=0, keepdims=True) if self.ensemble_target else q
+        values = jnp.broadcast_to(values - self.beta_in * ratio * uncertainty(q), q.shape)
         targets = batch.rewards + base.discounts(batch, self.discount) * values
         inputs = {
             "observations": batch.observations,
@@ -143,14 +158,15 @@ class UTDS(TD3):
         scale = jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-3)
         weight = self.bc_weight_at(state.step)
         distance = jnp.mean((actions - batch.actions) ** 2, axis=1)
-        bc_loss = jnp.mean(self.advantage_weights(state, batch, q, scale) * distance)
+        bc_loss = jnp.mean(self.advantage_weights(state, batch, q) * distance)
         loss = weight * bc_loss - jnp.mean(q) / scale
         return loss, {"actor_loss": loss, "bc_loss": bc_loss, "bc_weight": weight, "bc_distance": jnp.mean(distance)}
 
-    def advantage_weights(self, state: State, batch: Batch, q: Array, scale: Array) -> Array:
+    def advantage_weights(self, state: State, batch: Batch, q: Array) -> Array:
         """What each recorded action counts, by how much the critics prefer it to the policy's: [B], with mean 1."""
         recorded = jnp.min(q_values(state.critic, batch.observations, batch.actions), axis=0)
-        advantage = jax.lax.stop_gradient(recorded - q) / scale
+        advantage = jax.lax.stop_gradient(recorded - q)
+        advantage /= jnp.maximum(jnp.std(advantage), 1e-6)
         weights = jnp.exp(jnp.clip(self.bc_temperature * advantage, *LOG_WEIGHT))
         return weights / jnp.mean(weights)
 

@@ -64,16 +64,16 @@ class Scores:
         """The settings of these indices, in this order; one may come up several times."""
         picked = np.asarray(settings, np.int64)
         counts = self.counts[picked]
-        places = np.repeat(self.starts[picked] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        return Scores(self.values[..., places], counts)
+        index = np.repeat(self.starts[picked] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+        return Scores(self.values[..., index], counts)
 
     def resample(self, rng: np.random.Generator, times: int) -> Scores:
         """Runs drawn with replacement within each setting, `times` over: values [times, K]."""
         draws = rng.random((times, self.values.size))
         draws *= np.repeat(self.counts, self.counts)
-        places = draws.astype(np.int64)  # rounds down: 0 … n-1
-        places += np.repeat(self.starts, self.counts)
-        return replace(self, values=self.values[places])
+        index = draws.astype(np.int64)  # rounds down: 0 … n-1
+        index += np.repeat(self.starts, self.counts)
+        return replace(self, values=self.values[index])
 
 
 class Interval(NamedTuple):
@@ -173,13 +173,13 @@ def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
 
 def _share_above(values: Array, weights: Array, taus: ArrayLike) -> Array:
     """The weight of values [..., K] at each τ or above, [..., T]: a histogram between the τs, summed from above."""
-    sorted_taus, places = np.unique(np.ravel(taus), return_inverse=True)
+    sorted_taus, index = np.unique(np.ravel(taus), return_inverse=True)
     rows, bins = values.reshape(-1, values.shape[-1]), sorted_taus.size + 1
     where = np.searchsorted(sorted_taus, rows, side="right") + bins * np.arange(len(rows))[:, None]
     each = np.broadcast_to(weights, rows.shape)
     counted = np.bincount(where.ravel(), each.ravel(), minlength=bins * len(rows)).reshape(len(rows), bins)
     above: Array = np.cumsum(counted[:, ::-1], axis=1, dtype=np.float64)[:, ::-1][:, 1:]
-    return above.round(12)[:, places].reshape(*values.shape[:-1], places.size)  # a share of all is 1
+    return above.round(12)[:, index].reshape(*values.shape[:-1], index.size)  # a share of all is 1
 
 
 def _means(values: Array, counts: NDArray[np.int64]) -> Array:

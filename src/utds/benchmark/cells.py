@@ -21,7 +21,7 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -70,6 +70,23 @@ class Cell:
     @cached_property
     def algorithm(self) -> Algorithm:
         return algorithms.make(self.algorithm_name, preset=self.preset, **self.fields)
+
+    @property
+    def alone(self) -> "Cell | None":
+        """The cell of the algorithm that this one becomes, itself often; None where data is shared or it isn't so.
+
+        Fields that only choose among shared data, such as CDS's candidates, play no part in it.
+        """
+        single = algorithms.entry(algorithms.entry(self.algorithm_name).single_task)
+        if self.sources or self.preset not in single.presets:
+            return None
+        names = [field.name for field in fields(single.kind)]
+        if not set(self.varied) <= set(names):
+            return None
+        kept = {name: value for name, value in self.fields.items() if name in names}
+        found = replace(self, algorithm_name=single.name, fields=kept)
+        same = all(getattr(found.algorithm, name) == getattr(self.algorithm, name, ...) for name in names)
+        return found if same else None
 
     @property
     def log_every(self) -> int:

@@ -17,8 +17,9 @@ beta_ood_end = [0.0, 0.1]
 """
 
 import itertools
+import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -59,8 +60,15 @@ class Matrix:
     trust_dynamics: bool = False  # share without checking that the data moves as the main task's does
     search: Search | None = None  # of the algorithms' fields, on other settings
 
-    def cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Cell]:
-        """Every cell, ordered as a reader would: by task, kind, column, algorithm; `searched` are the fields found."""
+    def cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> list[Cell]:
+        """Every cell, ordered as a reader would: by task, kind, column, algorithm; `searched` are the fields found.
+
+        Where nothing is shared, algorithms that become the same one are one cell, under that one's name.
+        """
+        return once(self.all_cells(searched))
+
+    def all_cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Cell]:
+        """Every cell of every algorithm, also those whose runs are the same."""
         found = searched or {}
         eval_every = self.eval_every or max(1, self.steps // 10)
         for task, kind in itertools.product(self.tasks, self.kinds):
@@ -106,6 +114,23 @@ class Matrix:
     def _varied(self) -> list[dict[str, Any]]:
         """Every combination of the varied fields; one empty one where nothing varies."""
         return [dict(zip(self.vary, values, strict=True)) for values in itertools.product(*self.vary.values())]
+
+
+def once(cells: Iterable[Cell]) -> list[Cell]:
+    """The cells without those that compute what another one does: CDS and CDS-Zero on own data alone are CQL.
+
+    They stay apart where the matrix also runs CQL with other fields: a report would take that for their counterpart.
+    """
+    groups: dict[Any, list[Cell]] = {}
+    for cell in (given := list(cells)):
+        alone = cell.alone
+        key = (cell.name, None) if alone is None else (alone.name, json.dumps(algorithms.to_config(alone.algorithm)))
+        groups.setdefault(key, []).append(cell)
+    names, kept = {cell.name for cell in given}, []
+    for (name, _), group in groups.items():
+        together = len(group) > 1 and (name not in names or name in {cell.name for cell in group})
+        kept += [group[0].alone or group[0]] if together else group
+    return kept
 
 
 def shipped() -> tuple[str, ...]:

@@ -81,7 +81,7 @@ class Search:
 
     def cells(self, matrix: Matrix) -> Iterator[Cell]:
         """A cell for every setting, algorithm and trial."""
-        for cell in self.settings(matrix).cells():
+        for cell in self.settings(matrix).all_cells():
             for trial in range(self.trials):
                 drawn = self.draw(cell.algorithm_name, cell.preset, trial)
                 yield replace(cell, fields={**cell.fields, **drawn}, trial=trial)

@@ -46,15 +46,14 @@ def advise(
     from rich.console import Console
 
     from utds import adviser, figures, files, terminal
-    from utds.adviser import figure
-    from utds.adviser.advice import RELIABILITY, number
+    from utds.adviser.advice import RELIABILITY, draw, number
     from utds.data import store
 
     candidates = [store.load(name) for name in from_]
     found = adviser.advise(store.load(main), candidates, rewards=rewards, seed=seed, trust_dynamics=trust_dynamics)
     if out is not None:
         files.write_json(out / "advice.json", found.to_json())
-        figures.write(figure.draw(found), out / "advice")
+        figures.write(draw(found), out / "advice")
     if json:
         terminal.print_json(found.to_json())
         return

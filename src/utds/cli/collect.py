@@ -20,7 +20,7 @@ def collect(
     ladder: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Train TD3 online on a task, record everything, and store the six kinds of data.
+    """Train TD3 online on a task, record everything, and store the seven kinds of data.
 
     Run the same command again to resume after an interruption: nothing recorded is lost.
 
@@ -28,7 +28,7 @@ def collect(
 
     Args:
         config: how to collect
-        kinds: random, medium, medium-replay, replay, expert, medium-expert; by default all of them
+        kinds: random, medium, medium-replay, replay, expert, medium-expert, uniform; by default all of them
         episodes: of each kind, at most; replay kinds have no more than were recorded
         out: working folder; by default collections/<task>-<seed>
         ladder: also write the policies from untrained to best to this file
@@ -70,13 +70,13 @@ def generate(
     policies: Path | None = None,
     overwrite: bool = False,
 ) -> None:
-    """Make the six kinds of data of a task in seconds, by rolling out policies that ship with the package.
+    """Make the seven kinds of data of a task in seconds, by rolling out policies that ship with the package.
 
     Example: utds data generate walker-walk --episodes 100
 
     Args:
         task: such as walker-walk
-        kinds: random, medium, medium-replay, replay, expert, medium-expert; by default all of them
+        kinds: random, medium, medium-replay, replay, expert, medium-expert, uniform; by default all of them
         episodes: of each kind
         seed: of start states and noise
         policies: a file that `utds collect --ladder` wrote, in place of the shipped one

@@ -48,6 +48,6 @@ def domains(json: bool = False) -> None:
         )
     terminal.show(
         table,
-        "random, reference: mean return of an episode of random actions, and of a trained expert (*: ours)",
+        "random, reference: mean return of uniformly random actions, and of a trained expert (*: ours)",
         f"in Gymnasium: {env_id(*registry.task('walker-walk'))} and so on",
     )

@@ -64,7 +64,7 @@ def train(
     """
     del config  # read before the command line was: its options are the defaults above
     from utds import algorithms, training
-    from utds.adviser.weights import DynamicsWeights
+    from utds.adviser.dynamics import DynamicsWeights
     from utds.data import lake, store
     from utds.data.weights import named
     from utds.training import loggers

@@ -1,11 +1,12 @@
-"""The six kinds of data of a task, from a finished collection or from a ladder of policies.
+"""The kinds of data of a task, from a finished collection or from a ladder of policies.
 
-random          uniformly random actions
+random          rollouts of freshly initialised policies, another one in each episode, with a little noise
 medium          rollouts of the medium policy, with a little noise
 medium-replay   what the run saw until it had the medium policy
 replay          what the run saw
 expert          rollouts of the best policy, with a little noise
 medium-expert   half and half
+uniform         uniformly random actions
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from utds.collection.ladder import Ladder
 from utds.collection.online import Collection
 from utds.collection.options import Collect
 from utds.data import ids, store
-from utds.data.columns import Episode
+from utds.data.columns import Episode, spaced
 from utds.data.dataset import Dataset
 from utds.data.ids import KINDS
 from utds.domains.base import Domain
@@ -25,7 +26,9 @@ from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act, Episodes
 
-NOISE = 0.1  # standard deviation on the actions of medium and expert rollouts: without any, data has no breadth
+NOISE = 0.1  # standard deviation on the actions of rollouts: without any, data has no breadth
+# Of the random numbers. `random` used to be what `uniform` is now: `uniform` has its numbers, and makes the same data.
+OFFSETS = {"uniform": 0, "random": 6000} | {kind: 1000 * i for i, kind in enumerate(KINDS[1:6], start=1)}
 
 
 def generate(ladder: Ladder, kind: str, episodes: int, seed: int, origin: str | None = None) -> Dataset:
@@ -36,14 +39,13 @@ def generate(ladder: Ladder, kind: str, episodes: int, seed: int, origin: str | 
     """
     checked([kind], episodes)
     domain, _ = domains.task(ladder.task)
-    parts = _plan(ladder, kind, episodes)
-    offset = KINDS.index(kind) * 1000
+    parts, offset = _plan(ladder, kind, episodes, seed), OFFSETS[kind]
     blocks = (
         rollout.record(domain, _noisy(act, domain, noise, [seed, offset + i]), count, _seed(seed, offset + i), explore)
         for i, (act, count, noise, explore) in enumerate(parts)
         if count
     )
-    origin = origin or f"rolled out from the policies of: {ladder.command}"
+    origin = origin or _origin(kind, f"rolled out from the policies of: {ladder.command}")
     return to_dataset(ladder.task, kind, blocks, seed, origin)
 
 
@@ -59,7 +61,7 @@ def checked(kinds: Sequence[str], episodes: int = 2) -> Sequence[str]:
 
 def from_collection(collection: Collection, ladder: Ladder, kind: str, episodes: int) -> Dataset:
     """One kind of data of a finished collection: its rounds as they were recorded, or rollouts of its ladder."""
-    seed, origin = collection.config.seed, _origin(collection.config, episodes)
+    seed, origin = collection.config.seed, _collected(collection.config, kind, episodes)
     if kind not in ("replay", "medium-replay"):
         return generate(ladder, kind, episodes, seed, origin)
     steps = ladder.total_steps if kind == "replay" else ladder.steps[ladder.medium]
@@ -72,30 +74,38 @@ def stored(config: Collect, kind: str, episodes: int) -> bool:
         found = store.load(ids.full(f"{config.task}/{kind}"))
     except DataError:
         return False
-    return found.metadata.description == _origin(config, episodes)
+    return found.metadata.description == _collected(config, kind, episodes)
 
 
-def _origin(config: Collect, episodes: int) -> str:
+def _collected(config: Collect, kind: str, episodes: int) -> str:
     """What the data of a collection say of themselves: the command that makes them again."""
-    return f"collected by: {config.command} --episodes {episodes}"
+    return _origin(kind, f"collected by: {config.command} --episodes {episodes}")
+
+
+def _origin(kind: str, made: str) -> str:
+    """`random` says which kind it is: stored data without these words is of the time when it was uniform actions."""
+    return f"a freshly initialised policy per episode; {made}" if kind == "random" else made
 
 
 def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episodes]:
     """The episodes of the first `steps` steps; if they are more than asked for, evenly spaced ones."""
     copies = collection.config.copies
     recorded = steps // collection.domain.steps
-    wanted = np.unique(np.linspace(0, recorded - 1, min(episodes, recorded)).round().astype(int))
+    wanted = spaced(recorded, episodes)
     for index in np.unique(wanted // copies):
         block = collection.load_round(int(index))
         rows = wanted[wanted // copies == index] % copies
         yield Episodes(*(column[rows] for column in block))
 
 
-def _plan(ladder: Ladder, kind: str, episodes: int) -> list[tuple[Act | None, int, float, bool]]:
-    """(policy or None for random, episodes, noise, whether to start as in exploration) of each part."""
+def _plan(ladder: Ladder, kind: str, episodes: int, seed: int) -> list[tuple[Act | None, int, float, bool]]:
+    """(policy or None for uniform actions, episodes, noise, whether to start as in exploration) of each part."""
     medium, best = ladder.medium, len(ladder) - 1
-    if kind == "random":
+    if kind == "uniform":
         return [(None, episodes, 0.0, False)]
+    if kind == "random":
+        counts = [min(rollout.LOCKSTEP, episodes - first) for first in range(0, episodes, rollout.LOCKSTEP)]
+        return [(ladder.fresh(count, _seed(seed, i)), count, NOISE, False) for i, count in enumerate(counts)]
     if kind == "medium":
         return [(ladder.act(medium), episodes, NOISE, False)]
     if kind == "expert":
@@ -141,7 +151,7 @@ def _noisy(act: Act | None, domain: Domain, noise: float, seed: list[int]) -> Ca
 
 
 def _seed(seed: int, part: int) -> int:
-    """The start states' seed of a part, apart from those of evaluations."""
+    """The seed of a part's start states or fresh policies, apart from those of evaluations."""
     return int(np.random.SeedSequence([seed, part, 3]).generate_state(1)[0])
 
 

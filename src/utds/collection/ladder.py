@@ -20,7 +20,7 @@ from utds import domains, serialization
 from utds.errors import DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act
-from utds.networks import MLP, Layer, deterministic
+from utds.networks import MLP, Layer, deterministic, init_ensemble
 from utds.normalizer import Normalizer
 
 FOLDER = Path(__file__).parent / "policies"  # those that ship with the package
@@ -50,6 +50,17 @@ class Ladder:
     def act(self, rung: int) -> Act:
         """The policy on a rung, without noise."""
         return functools.partial(_act, _rungs(self.policies)[rung])
+
+    def fresh(self, count: int, seed: int) -> Act:
+        """As many freshly initialised policies of the run's architecture; policy i acts on row i of `count` rows.
+
+        They see observations as the run's own untrained policy did, scaled by the statistics of its warm-up.
+        """
+        actor = self.policies["actor"]
+        sizes = (actor[0].weight.shape[-2], *(layer.weight.shape[-1] for layer in actor))
+        layer_norm = [layer.gain is not None for layer in actor[:-1]]
+        normalizer = _rungs(self.policies)[0]["normalizer"]
+        return functools.partial(_act_each, init_ensemble(jax.random.key(seed), count, sizes, layer_norm), normalizer)
 
     @property
     def medium(self) -> int:
@@ -150,3 +161,14 @@ def _act_jit(policy: dict[str, Any], observations: jax.Array) -> jax.Array:
 
 def _act(policy: dict[str, Any], observations: np.ndarray) -> np.ndarray:
     return np.asarray(_act_jit(policy, observations))
+
+
+@jax.jit
+def _act_each_jit(actors: MLP, normalizer: Normalizer, observations: jax.Array) -> jax.Array:
+    rows = jax.vmap(deterministic)(actors, normalizer(observations)[:, None])  # [n, 1, A]
+    return rows[:, 0]
+
+
+def _act_each(actors: MLP, normalizer: Normalizer, observations: np.ndarray) -> np.ndarray:
+    """Actor i on row i: [n, …], [n, O] -> [n, A]."""
+    return np.asarray(_act_each_jit(actors, normalizer, observations))

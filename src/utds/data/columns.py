@@ -40,11 +40,11 @@ class Metadata:
 
     task: str = "custom"  # whose rewards the rewards column holds, such as walker-walk
     domain: str | None = None  # the robot, such as walker; None when utds doesn't know it
-    kind: str | None = None  # random, medium, medium-replay, replay, expert, medium-expert, or a word of your own
+    kind: str | None = None  # such as random or medium-replay, see utds.collection.kinds, or a word of your own
     id: str | None = None  # under which it is stored, such as walker-walk/medium
     seed: int | None = None  # of the collection
     task_names: tuple[str, ...] = ()  # of the task_rewards' columns, such as walker-stand
-    random_return: float | None = None  # reference score: mean return of a random policy
+    random_return: float | None = None  # what scores 0: on our domains, uniformly random actions
     expert_return: float | None = None  # reference score: mean return of an expert
     labelling: str = KNOWN  # where the rewards come from: facts, or the identity of the `Labelling` that made them
     action_low: tuple[float, ...] = ()  # bounds of the actions in the robot's unit; the actions column holds them …
@@ -97,6 +97,11 @@ class Episode(NamedTuple):
 
 
 # Checks that name the first bad row: what is wrong, in which column, episode and step, and what to do
+
+
+def spaced(size: int, count: int) -> np.ndarray:
+    """`count` positions evenly spread over 0 … size−1; all of them where there are fewer."""
+    return np.unique(np.linspace(0, size - 1, min(count, size)).round().astype(np.int64))
 
 
 def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarray:

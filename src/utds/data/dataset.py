@@ -1,6 +1,6 @@
 """A dataset: what was recorded on one robot for one task, as named columns, episode bounds and metadata.
 
-    observation rows   0    1    2   …   T   |  T+1  …          T + 1 rows an episode, held once
+    observation rows   0    1    2   …   T   |  T+1  …          T + 1 rows per episode, held once
     transitions          0    1    …  T-1    |      T …         n leaves row rows[n] and reaches row rows[n] + 1
     rewards, actions     0    1    …  T-1    |      T …         reward n is of the state *reached* by action n
     physics            0    1    2   …   T   |  T+1  …          beside the observations, row for row
@@ -182,7 +182,7 @@ class Dataset:
 
     @property
     def observations(self) -> np.ndarray:
-        """[R, O] float32, T + 1 rows an episode."""
+        """[R, O] float32, T + 1 rows per episode."""
         return self.column("observations")
 
     @property

@@ -16,7 +16,8 @@ from pathlib import Path
 from utds.errors import DataError
 
 NAMESPACE = "utds"
-KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert")  # `utds data generate` makes
+# What `utds data generate` makes.
+KINDS = ("random", "medium", "medium-replay", "replay", "expert", "medium-expert", "uniform")
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _VERSION = re.compile(r"-v(\d+)$")
 

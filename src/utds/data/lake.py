@@ -61,8 +61,8 @@ def share(
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a dataset lies in the lake, and the moments of the observations that its transitions leave."""
+class _Span:
+    """Where a dataset lies in the lake; mean and squared deviations of the observations that its transitions leave."""
 
     start: int  # first transition
     episode: int  # first episode
@@ -99,10 +99,10 @@ class Lake:
             "rewards": _aligned((1, size), np.float32),
             "episodes": _aligned((episodes + 1,), np.int32),
         }
-        self._places: list[_Place] = []
+        self._spans: list[_Span] = []
         with progress.bar("loading", size, "transitions") as advance:
             for data in self.datasets:
-                self._places.append(_load(data, columns, self._places, self.datasets))
+                self._spans.append(_load(data, columns, self._spans, self.datasets))
                 advance(data.size, note=data.name)
         columns["episodes"][-1] = size
         self.columns = Columns(**jax.device_put(columns))
@@ -126,20 +126,20 @@ class Lake:
         if sampling not in ("transitions", "episodes"):
             raise ConfigError(f"sampling={sampling!r} is unknown; use transitions or episodes")
         sources = [self._index(dataset) for dataset in (main, *others)]
-        data, places = [self.datasets[i] for i in sources], [self._places[i] for i in sources]
+        data, spans = [self.datasets[i] for i in sources], [self._spans[i] for i in sources]
         labelling = make(rewards)
         rows = self._rows(sources, labelling)
         weighing, running = weigh(weights, lambda: self._weighed(sources, rows))
         if running is not None and sampling != "transitions":
             raise ConfigError("weights are of transitions: leave out sampling='episodes'")
-        mean, std = _statistics(data, places)
+        mean, std = _statistics(data, spans)
         bounds = np.array([self._bounds[row, i] for row, i in zip(rows, sources, strict=True)])
         return Pool(
             columns=self.columns,
             ranges=Ranges(
-                start=_ints(place.start for place in places),
+                start=_ints(span.start for span in spans),
                 size=_ints(dataset.size for dataset in data),
-                episode=_ints(place.episode for place in places),
+                episode=_ints(span.episode for span in spans),
                 episodes=_ints(dataset.episodes for dataset in data),
                 reward=_ints(rows),
             ),
@@ -184,7 +184,7 @@ class Lake:
         """The sources as weights see them."""
         table, found = np.asarray(self.columns.rewards), []
         for i, row in zip(sources, rows, strict=True):
-            data, start = self.datasets[i], self._places[i].start
+            data, start = self.datasets[i], self._spans[i].start
             found.append(Source(data, table[row, start : start + data.size], i == sources[0]))
         return found
 
@@ -198,7 +198,7 @@ class Lake:
         table = _aligned((row + 1, old.shape[1]), np.float32)
         table[:row], table[row] = old, 0
         for index in wanted:
-            data, start = self.datasets[index], self._places[index].start
+            data, start = self.datasets[index], self._spans[index].start
             table[row, start : start + data.size] = label(data)
         self._measure(row, table[row], wanted)
         self.columns = replace(self.columns, rewards=jax.device_put(table))
@@ -207,14 +207,14 @@ class Lake:
 
     def _measure(self, row: int, rewards: np.ndarray, datasets: Iterable[int]) -> None:
         for index in datasets:
-            start = self._places[index].start
+            start = self._spans[index].start
             part = rewards[start : start + self.datasets[index].size]
             self._bounds[row, index] = float(part.min()), float(part.max())
 
 
-def _load(data: Dataset, columns: dict[str, np.ndarray], places: list[_Place], datasets: Sequence[Dataset]) -> _Place:
-    """Read a dataset into its place behind those already loaded."""
-    before = datasets[: len(places)]
+def _load(data: Dataset, columns: dict[str, np.ndarray], spans: list[_Span], datasets: Sequence[Dataset]) -> _Span:
+    """Read a dataset behind those already loaded."""
+    before = datasets[: len(spans)]
     start, episode = sum(other.size for other in before), sum(other.episodes for other in before)
     part = slice(start, start + data.size)
     states = slice(start + episode, start + episode + data.size + data.episodes)
@@ -225,7 +225,7 @@ def _load(data: Dataset, columns: dict[str, np.ndarray], places: list[_Place], d
     columns["rows"][part] = data.rows + states.start
     columns["episodes"][episode : episode + data.episodes] = start + data.starts[:-1]
     mean, square = _moments(columns["observations"][states], data)
-    return _Place(start, episode, mean, square)
+    return _Span(start, episode, mean, square)
 
 
 def _moments(observations: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -241,12 +241,12 @@ def _moments(observations: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.nd
     return origin + first / data.size, np.maximum(second - first**2 / data.size, 0)
 
 
-def _statistics(data: Sequence[Dataset], places: Sequence[_Place]) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation [O] over several datasets, from the moments of each."""
+def _statistics(data: Sequence[Dataset], spans: Sequence[_Span]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation [O] over several datasets, from those of each."""
     sizes = np.array([dataset.size for dataset in data], np.float64)[:, None]
-    means = np.stack([place.mean for place in places])
+    means = np.stack([span.mean for span in spans])
     mean = (sizes * means).sum(axis=0) / sizes.sum()
-    square = sum(place.square for place in places) + (sizes * (means - mean) ** 2).sum(axis=0)
+    square = sum(span.square for span in spans) + (sizes * (means - mean) ** 2).sum(axis=0)
     std = np.sqrt(square / sizes.sum())
     return mean, divisor(std)
 

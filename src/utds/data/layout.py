@@ -122,13 +122,13 @@ def _headers(dataset: Dataset, path: Path, room: int) -> dict[str, Extents]:
 
 def _pour(file: int, extents: Extents, parts: Iterable[np.ndarray]) -> None:
     """Write the parts of a column, one after the other, into its extents."""
-    places = iter(extents)
+    free = iter(extents)
     offset = room = 0
     for part in parts:
         left = part.reshape(-1).view(np.uint8).data
         while len(left):
             if room == 0:
-                offset, room = next(places)
+                offset, room = next(free)
             done = os.pwrite(file, left[:room], offset)
             offset, room, left = offset + done, room - done, left[done:]
 

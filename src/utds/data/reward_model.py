@@ -7,24 +7,20 @@ With a penalty this is PDS (Hu et al., 2023), which pairs it with IQL.
 """
 
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
 from utds import progress
 from utds.data.cache import cached
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
-from utds.networks import MLP, ensemble, init_ensemble
+from utds.networks import MLP, ensemble, fit, init_ensemble, mlp
 from utds.normalizer import Normalizer
 from utds.version import __version__
-
-_CHUNK = 250  # gradient steps between two moves of the progress bar
 
 
 @dataclass(frozen=True)
@@ -35,7 +31,7 @@ class LearnedReward:
     members: int = 5  # of the ensemble
     hidden: tuple[int, ...] = (256, 256)  # units of the hidden layers
     steps: int = 3_000  # gradient steps
-    batch: int = 256  # transitions a step and member
+    batch: int = 256  # transitions per step and member
     learning_rate: float = 3e-3  # of Adam at the start; falls to 0 along a cosine
     held_out: float = 0.1  # share of the main data's episodes kept aside to measure the fit
     seed: int = 0
@@ -107,23 +103,17 @@ class LearnedReward:
             raise DataError(f"{main.name} has one episode; a learned reward needs at least two, one of them held out")
         inputs, targets = _pairs(main)
         test = _held_out(main, self.held_out, self.seed)
-        scale = _Scale.of(inputs[~test], targets[~test])
-        config = replace(self, penalty=0.0)  # which doesn't enter the fit: one compilation for all penalties
+        scales = Normalizer.fit(inputs[~test]), Normalizer.fit(targets[~test])
         key, init_key = jax.random.split(jax.random.key(self.seed))
-        params, state = _start(init_key, inputs.shape[1], config)
-        data = (scale.inputs(inputs[~test]), scale.targets(targets[~test]))
-        done = 0
+        params = init_ensemble(init_key, self.members, (inputs.shape[1], *self.hidden, 1), False)
+        data = jax.tree.map(jnp.asarray, (scales[0](inputs[~test]), scales[1](targets[~test])))
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
-            while done < self.steps:
-                count = min(_CHUNK, self.steps - done)
-                key, chunk = jax.random.split(key)
-                params, state, loss = _train(params, state, data, jax.random.split(chunk, count), config)
-                done += count
-                advance(count, note=f"loss {float(loss):.4f}")
-        model = RewardModel(params, scale, float("nan"), float("nan"))
+            loss, keys = _Loss(self.members, self.batch), jax.random.split(key, self.steps)
+            params = fit(params, loss, data, keys, self.learning_rate, advance)
+        model = RewardModel(params, *scales, float("nan"), float("nan"))
         mean, _ = model.predict_rows(inputs[test])
         error = float(np.sqrt(np.mean((mean - targets[test]) ** 2)))
-        return RewardModel(params, scale, _correlation(mean, targets[test]), error)
+        return RewardModel(params, *scales, _correlation(mean, targets[test]), error)
 
 
 class Prediction(NamedTuple):
@@ -136,27 +126,12 @@ class Prediction(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Scale:
-    """Inputs and targets brought to mean 0 and deviation 1."""
-
-    inputs: Normalizer
-    target_centre: float
-    target_width: float
-
-    @classmethod
-    def of(cls, inputs: np.ndarray, targets: np.ndarray) -> "_Scale":
-        return cls(Normalizer.fit(inputs), float(targets.mean()), float(targets.std()) or 1.0)
-
-    def targets(self, rewards: np.ndarray) -> np.ndarray:
-        return (rewards - self.target_centre) / self.target_width
-
-
-@dataclass(frozen=True)
 class RewardModel:
     """A fitted ensemble, and how well it fits episodes of the main task that it never saw."""
 
     params: MLP
-    scale: _Scale
+    inputs: Normalizer  # of rows (s, a, s')
+    targets: Normalizer  # of rewards
     correlation: float  # with the true rewards of the held-out episodes
     error: float  # root mean square, in units of reward, on the same episodes
 
@@ -169,48 +144,26 @@ class RewardModel:
 
     def predict_rows(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The same for rows (s, a, s') [b, O + A + O]."""
-        mean, std = _moments(self.params, jnp.asarray(self.scale.inputs(rows), jnp.float32))
-        width = self.scale.target_width
-        return np.asarray(mean) * width + self.scale.target_centre, np.asarray(std) * width
+        mean, std = _mean_and_std(self.params, jnp.asarray(self.inputs(rows), jnp.float32))
+        return np.asarray(mean) * self.targets.std + self.targets.mean, np.asarray(std) * self.targets.std
 
 
-def _optimizer(config: LearnedReward) -> optax.GradientTransformation:
-    return optax.adam(optax.cosine_decay_schedule(config.learning_rate, config.steps))
+@dataclass(frozen=True)
+class _Loss:
+    """Squared errors of the members, each on a batch of its own."""
 
+    members: int
+    batch: int
 
-@partial(jax.jit, static_argnames=("width", "config"))
-def _start(key: Array, width: int, config: LearnedReward) -> tuple[MLP, optax.OptState]:
-    params = init_ensemble(key, config.members, (width, *config.hidden, 1), False)
-    return params, _optimizer(config).init(params)
-
-
-@partial(jax.jit, static_argnames="config")
-def _train(
-    params: MLP, state: optax.OptState, data: tuple[Array, Array], keys: Array, config: LearnedReward
-) -> tuple[MLP, optax.OptState, Array]:
-    """One gradient step a key on squared errors; every member draws its own batch."""
-    inputs, targets = data
-    optimizer = _optimizer(config)
-
-    def loss(params: MLP, index: Array) -> Array:  # index [E, B]
-        predicted = jax.vmap(lambda member, rows: ensemble(jax.tree.map(lambda x: x[None], member), rows)[0])(
-            params, inputs[index]
-        )
+    def __call__(self, params: MLP, data: tuple[Array, Array], key: Array) -> Array:
+        inputs, targets = data
+        index = jax.random.randint(key, (self.members, self.batch), 0, len(targets))  # [E, B]
+        predicted = jax.vmap(lambda member, rows: mlp(member, rows)[:, 0])(params, inputs[index])
         return jnp.sum(jnp.mean((predicted - targets[index]) ** 2, axis=1))
-
-    def step(carry: tuple[MLP, optax.OptState], key: Array) -> tuple[tuple[MLP, optax.OptState], Array]:
-        params, state = carry
-        index = jax.random.randint(key, (config.members, config.batch), 0, len(targets))
-        value, gradient = jax.value_and_grad(loss)(params, index)
-        updates, state = optimizer.update(gradient, state)
-        return (optax.apply_updates(params, updates), state), value / config.members
-
-    (params, state), losses = jax.lax.scan(step, (params, state), keys)
-    return params, state, jnp.mean(losses)
 
 
 @jax.jit
-def _moments(params: MLP, rows: Array) -> tuple[Array, Array]:
+def _mean_and_std(params: MLP, rows: Array) -> tuple[Array, Array]:
     predicted = ensemble(params, rows)  # [E, b]
     return jnp.mean(predicted, axis=0), jnp.std(predicted, axis=0, ddof=1)
 

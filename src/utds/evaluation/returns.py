@@ -64,7 +64,7 @@ class Evaluation:
 
     @cached_property
     def score(self) -> float | None:
-        """0 for random actions, 100 for the reference expert; None where there is no reference."""
+        """0 for uniformly random actions, 100 for the reference expert; None where there is no reference."""
         if self.expert_return is None or self.random_return is None:
             return None
         return 100 * (self.mean - self.random_return) / (self.expert_return - self.random_return)
@@ -165,7 +165,7 @@ def over_seeds(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, size: int = 480) -> float:
     """Write one episode as an MP4 and return its return."""
-    from utds.domains.render import Camera
+    from utds.domains.gym import Camera
 
     domain, found = domains.task(task)
     episode = rollout.record(domain, act, episodes=1, seed=seed)

@@ -11,17 +11,23 @@ Stands alone: NumPy in float64, and matplotlib for the figures only. A first ses
     suboptimality(task, solution.policy), expected_penalty(task, solution.gamma)
 """
 
-from utds.linear.bounds import (
+from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
+from utds.linear.learners import (
+    Ood,
+    Problem,
+    Solution,
     beta,
+    ensemble_pevi,
     error,
     expected_penalty,
     explicit_beta,
+    lsvi,
+    pevi,
+    prepare,
     quantifies,
     suboptimality,
     underestimates,
 )
-from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
-from utds.linear.learners import Ood, Problem, Solution, ensemble_pevi, lsvi, pevi, prepare
 from utds.linear.models import (
     LinearMDP,
     Plan,

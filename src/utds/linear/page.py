@@ -8,8 +8,20 @@ import numpy as np
 
 from utds import figures, files
 from utds.errors import ConfigError
-from utds.linear.statements import corollary1, lemma1, lemma2, ood, pseudocounts, theorem1, theorem2
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly
+from utds.linear.statements import (
+    Advance,
+    Fact,
+    Picture,
+    Report,
+    corollary1,
+    lemma1,
+    lemma2,
+    ood,
+    pseudocounts,
+    quietly,
+    theorem1,
+    theorem2,
+)
 
 STATEMENTS = (theorem1, lemma1, theorem2, corollary1, pseudocounts, lemma2, ood)
 
@@ -54,7 +66,7 @@ measured (seed {seed}, size {size:g}).</p>
 
 
 def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietly) -> tuple[Report, ...]:
-    """Write `out`/index.html and one SVG a figure; `advance` gets shares that sum to the number of statements."""
+    """Write `out`/index.html and one SVG per figure; `advance` gets shares that sum to the number of statements."""
     if out.exists() and not out.is_dir():
         raise ConfigError(f"{out} is a file; --out names the folder to write the page and its figures to")
     if seed < 0:
@@ -62,7 +74,7 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
     reports = []
     for index, statement in enumerate(STATEMENTS):
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.
-        result = statement.measure(np.random.default_rng([seed, index]), size, advance)
+        result = statement.run(np.random.default_rng([seed, index]), size, advance)
         reports.append(statement.report(result))
     documents = {picture.name: figures.svg(picture.figure) for report in reports for picture in report.pictures}
     for name, document in documents.items():

@@ -23,12 +23,12 @@ from utds.evaluation import Evaluation
 from utds.quickstart import pictures
 from utds.training.run import Run
 
-METHODS = (  # label, algorithm, whether it reads the shared data
-    ("own data alone (PBRL)", "pbrl", False),
-    ("Direct Sharing (CQL)", "cql", True),
-    ("CDS", "cds", True),
-    ("UTDS", "utds", True),
-)
+METHODS = {  # algorithm -> what the quickstart calls it
+    "pbrl": "own data alone (PBRL)",
+    "cql": "Direct Sharing (CQL)",
+    "cds": "CDS",
+    "utds": "UTDS",
+}
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def run(
     for other in others:
         console.print(f"shared {other.name}: {_describe(other)}, relabelled for {story.main}")
     runs = train(story, main, others, out, seed)
-    found = [(label, trained.evaluate(episodes)) for (label, _, _), trained in zip(METHODS, runs, strict=True)]
+    found = [(METHODS[name], trained.evaluate(episodes)) for name, trained in runs.items()]
     console.print(table(story, main, found))
-    for picture in pictures.draw(story.main, main, others, dict(zip((m[1] for m in METHODS), runs, strict=True)), out):
+    for picture in pictures.draw(story.main, main, others, runs, METHODS, out):
         console.print(f"picture: {picture}")
     console.print(verdict(found))
     return found
@@ -113,21 +113,19 @@ def data(story: Story, seed: int) -> tuple[Dataset, list[Dataset]]:
     return main, [stored(task, "replay", story.share_episodes) for task in story.share]
 
 
-def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: int) -> list[Run]:
+def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: int) -> dict[str, Run]:
     """One run per method; one that is there already is taken as it is."""
     lake = Lake([main, *others])
-    runs = []
-    for _, name, shares in METHODS:
-        pool = lake.pool(main, *(others if shares else ()))
+    runs = {}
+    for name in METHODS:
+        pool = lake.pool(main, *(others if algorithms.entry(name).reads_shared else ()))
         fields = story.fields | (story.pessimism if name in ("pbrl", "utds") else {})
         algorithm = algorithms.make(name, preset="fast", **fields)
         every = max(1, story.steps // 8)
-        runs.append(
-            training.train(
-                pool, algorithm, seeds=[seed], steps=story.steps, out=out / f"{name}-{seed}", resume=True,
-                eval_every=every, checkpoint_every=every, log_every=every,
-                trust_dynamics=True,  # both were recorded here, on the same simulator
-            )
+        runs[name] = training.train(
+            pool, algorithm, seeds=[seed], steps=story.steps, out=out / f"{name}-{seed}", resume=True,
+            eval_every=every, checkpoint_every=every, log_every=every,
+            trust_dynamics=True,  # both were recorded here, on the same simulator
         )  # fmt: skip
     return runs
 
@@ -148,7 +146,7 @@ def table(story: Story, main: Dataset, found: list[tuple[str, Evaluation]]) -> T
 def verdict(found: list[tuple[str, Evaluation]]) -> str:
     """What came out, in words, whatever it is."""
     results = dict(found)
-    alone, direct, shared = (results[METHODS[i][0]].mean for i in (0, 1, 3))
+    alone, direct, shared = (results[METHODS[name]].mean for name in ("pbrl", "cql", "utds"))
     if shared > alone and shared > direct:
         return (
             f"Sharing with UTDS brought {shared:.0f}: own data alone {alone:.0f}, the same data with CQL {direct:.0f}."

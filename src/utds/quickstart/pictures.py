@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.patches import Circle, Rectangle
 
 from utds import domains, evaluation, figures
+from utds.algorithms import entry
 from utds.data.dataset import Dataset
 from utds.domains import pointmass
 from utds.evaluation import rollout
@@ -22,15 +23,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"pbrl": figures.BLUE, "cql": figures.ORANGE, "cds": figures.GREEN, "utds": figures.VERMILLION}
-STYLES = {"pbrl": "--", "cql": ":", "cds": "-.", "utds": "-"}  # apart without colour too
-LABELS = {"pbrl": "own data alone (PBRL)", "cql": "Direct Sharing (CQL)", "cds": "CDS", "utds": "UTDS"}
+DASHES = ("--", ":", "-.", "-")  # of the curves: apart without colour too
 DATA_COLOURS = ("white", "#ff5fa2", figures.SKY, figures.ORANGE)  # of points on the map, none of which its colours hold
 
 
-def draw(task: str, main: Dataset, others: list[Dataset], found: dict[str, Run], out: Path) -> Iterator[Path]:
-    """Draw and write all pictures, as SVG and PNG; yields the paths of the latter."""
-    yield figures.write(curves(task, main, found), out / "curves")[1]
+def draw(
+    task: str, main: Dataset, others: list[Dataset], found: dict[str, Run], labels: dict[str, str], out: Path
+) -> Iterator[Path]:
+    """Draw and write all pictures of runs by algorithm, as SVG and PNG; yields the paths of the latter."""
+    yield figures.write(curves(task, main, found, labels), out / "curves")[1]
     comparison = measure.compare_on([main, *others], [found["pbrl"], found["utds"]])
     if main.metadata.domain == "pointmass":
         yield figures.write(arena(comparison, main, others), out / "arena")[1]
@@ -38,15 +39,15 @@ def draw(task: str, main: Dataset, others: list[Dataset], found: dict[str, Run],
     yield picture
 
 
-def curves(task: str, main: Dataset, found: dict[str, Run]) -> "Figure":
+def curves(task: str, main: Dataset, found: dict[str, Run], labels: dict[str, str]) -> "Figure":
     """Return against gradient steps, with the own data's best episode as a line to beat."""
     with figures.panels(1, 6, 3.6) as (figure, (axes,)):
-        for name, run in found.items():
-            rows = run.evaluations
+        for (name, run), dash in zip(found.items(), DASHES, strict=False):
+            rows, colour = run.evaluations, entry(name).colour
             steps, values = [row["step"] for row in rows], np.array([row["return"] for row in rows])
             errors = np.nan_to_num([row["standard_error"] for row in rows])
-            axes.plot(steps, values, STYLES[name], color=COLOURS[name], label=LABELS[name])
-            axes.fill_between(steps, values - errors, values + errors, color=COLOURS[name], alpha=0.15, linewidth=0)
+            axes.plot(steps, values, dash, color=colour, label=labels[name])
+            axes.fill_between(steps, values - errors, values + errors, color=colour, alpha=0.15, linewidth=0)
         best = main.returns.max()
         axes.axhline(best, color=figures.INK, linewidth=0.8, linestyle=(0, (1, 2)))
         at = ("axes fraction", "data")

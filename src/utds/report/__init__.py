@@ -1,9 +1,9 @@
 """What came out of a tree of runs, on one self-contained page.
 
-load      run directories -> results          findings  gains, aggregates, costs, ablations
-labels    what to call unlike runs            text      findings in sentences
-commands  how to make a run again             svg, figures, page   drawing and the page
-table     results -> one table of cells       export    CSV and Markdown
+load      run directories -> results, their labels and commands
+table     results -> one table of cells       findings  gains, aggregates, costs, ablations
+text      findings in sentences               figures, page   drawing and the page
+export    CSV and Markdown
 """
 
 from collections.abc import Sequence

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from utds.benchmark import aggregate
 from utds.report import findings, text
-from utds.report.commands import command
 from utds.report.findings import EVERYTHING, WHICH, Gain
-from utds.report.load import OWN
+from utds.report.load import OWN, command
 from utds.report.table import RECORDED, Study
 
 COLUMNS = (

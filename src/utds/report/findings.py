@@ -13,8 +13,7 @@ import numpy as np
 
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
-from utds.report.labels import BETA
-from utds.report.load import OWN, Array
+from utds.report.load import BETA, OWN, Array
 from utds.report.table import Cell, Setting, Study
 
 EVERYTHING = "all domains"
@@ -104,12 +103,12 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
         return None
     mains = list(dict.fromkeys(alone.setting for _, alone in pairs))
     alone = {pair.setting: pair.runs(which) for _, pair in pairs}
-    places = [mains.index(pair.setting) for _, pair in pairs]
+    index = [mains.index(pair.setting) for _, pair in pairs]
     tables = (Scores.of([cell.runs(which) for cell, _ in pairs]), Scores.of([alone[main] for main in mains]))
 
     # One run alone stands against several settings: it is drawn once for all of them.
     def both(shared: Scores, single: Scores) -> Array:
-        single = single.take(places)
+        single = single.take(index)
         values = aggregate.gain(shared, single), aggregate.probability_of_improvement(shared, single)
         return np.stack(values, axis=-1)
 

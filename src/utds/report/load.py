@@ -1,21 +1,28 @@
-"""Run directories as results: what each run was asked for and what came out. What can't be read is named."""
+"""Run directories as results: what each run was asked for and what came out, what to call it and how to make it again.
+
+What can't be read is named.
+"""
 
 import functools
+import json
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from utds import algorithms
 from utds.errors import DataError, DomainError
 from utds.training import run_files
 
 Array = NDArray[np.float64]
 OWN = "own data"  # the source of a run that shares nothing
-READS_OWN_ALONE = {"pbrl"}  # algorithms to which a pool's shared data makes no difference
+Role = Literal["figure", "ablation", "apart"]  # compared everywhere; only among β2's values; only listed
+BETA = ("beta_ood", "beta_ood_end", "beta_ood_decay")
 
 
 @dataclass(frozen=True)
@@ -92,7 +99,8 @@ def _read_run(path: Path) -> Result | None:
         raise DataError(f"{path} is unfinished: resume it with `--resume`")
     domain = config["domain"] or config["task"]
     own, *shared = [source["id"] for source in config["sources"]]
-    if config["algorithm"]["name"] in READS_OWN_ALONE:
+    known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
+    if known is not None and not known.reads_shared:
         shared = []
     return Result(
         path=path,
@@ -170,3 +178,68 @@ def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, S
         seed: {name: Series(*np.array(pairs, np.float64).T) for name, pairs in columns.items()}
         for seed, columns in collected.items()
     }
+
+
+def command(result: Result) -> str:
+    """As the benchmark recorded it, else from the run's config. Seeds that don't follow each other get no command."""
+    if result.command:
+        return result.command
+    config = result.config
+    preset, differences = nearest_preset(result.algorithm, result.fields)
+    weights = {"weights": config["weights"]} if config.get("weights", "uniform") != "uniform" else {}
+    return run_files.command(
+        datasets=[source["id"] for source in config["sources"]],
+        algorithm=result.algorithm,
+        preset=preset,
+        fields=differences,
+        rewards=config.get("rewards", "known"),
+        seeds=config["seeds"],
+        options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | weights,
+    )
+
+
+def nearest_preset(name: str, fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The preset from which an algorithm's fields differ least, and those that differ from it."""
+    if name not in algorithms.entries():  # an algorithm that this version doesn't know
+        return "paper", fields
+    return algorithms.nearest_preset(name, fields)
+
+
+def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
+    """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
+    fields: dict[str, dict[str, Any]] = {}
+    rewards: dict[str, Any] = {}
+    for name in {result.algorithm for result in results}:
+        mine = [result for result in results if result.algorithm == name]
+        fields[name] = _most([result.fields for result in mine])
+        # The rewards of shared data say nothing about runs that share none.
+        rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or ["known"])
+    steps = {d: _most([r.config["steps"] for r in results if r.domain == d]) for d in {r.domain for r in results}}
+    labels = []
+    for result in results:
+        common = fields[result.algorithm]
+        unlike = {k: v for k, v in result.fields.items() if k not in common or common[k] != v}
+        if result.source != OWN and result.config.get("rewards") != rewards[result.algorithm]:
+            unlike["rewards"] = result.config.get("rewards")
+        labels.append(_label(result, unlike, result.config["steps"] != steps[result.domain]))
+    return labels
+
+
+def _label(result: Result, unlike: dict[str, Any], other_steps: bool) -> tuple[str, Role]:
+    role: Role = "figure"
+    words = [f"{name}={value}" for name, value in unlike.items()]
+    if unlike and set(unlike) <= set(BETA):
+        role = "ablation"
+    elif unlike:
+        preset, differences = nearest_preset(result.algorithm, result.fields)
+        words = words if differences or len(words) < 2 else [preset]
+    if other_steps:
+        role = "apart"
+        words.append(f"{result.config['steps']:,} steps")
+    return " · ".join([result.algorithm, *([", ".join(words)] if words else [])]), role
+
+
+def _most(values: list[Any]) -> Any:
+    """The value that comes up most often, the first of equals."""
+    keys = [json.dumps(value, sort_keys=True) for value in values]
+    return values[keys.index(Counter(keys).most_common(1)[0][0])]

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
 from utds.report import figures, findings, text
+from utds.report.figures import swatch
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
 from utds.report.load import OWN
-from utds.report.svg import swatch
 from utds.report.table import ALL, RECORDED, Cell, Setting, Study
 from utds.version import __version__
 

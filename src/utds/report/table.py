@@ -14,18 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from utds import domains
-from utds.report.commands import command
-from utds.report.labels import Role, labels_of
-from utds.report.load import OWN, Array, Result, Seed
+from utds import algorithms, domains
+from utds.report.load import OWN, Array, Result, Role, Seed, command, labels_of
 
 Measure = Literal["score", "return"]
 
 RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorithms
 ALL = "all others"  # every other task of the domain shared at once
-SINGLE = {"utds": "pbrl", "cds": "cql", "cds-zero": "cql", "uds": "cql"}  # what remains when nothing is shared
-ORDER = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "td3bc", "bc", "td3")
-KINDS = ("random", "medium", "medium-replay", "replay", "medium-expert", "expert")
+KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
 
 class Setting(NamedTuple):
@@ -124,7 +120,8 @@ class Study:
     def single(self, setting: Setting, algorithm: str) -> Cell | None:
         """What a run with sharing is held against: its algorithm, or what that reduces to, with nothing shared."""
         name, dot, rest = algorithm.partition(" · ")
-        for label in (algorithm, SINGLE.get(name, name) + dot + rest):
+        known = algorithms.entries().get(name)  # none where this version doesn't know the algorithm
+        for label in (algorithm, (known.single_task if known else name) + dot + rest):
             if (setting.main, label) in self.cells:
                 return self.cells[setting.main, label]
         return None
@@ -231,7 +228,7 @@ def _rank(order: tuple[str, ...], name: str) -> int:
 
 
 def _label_key(label: str) -> tuple[int, str]:
-    return _rank(ORDER, label.partition(" · ")[0]), label
+    return _rank(tuple(algorithms.entries()), label.partition(" · ")[0]), label
 
 
 def _setting_key(setting: Setting) -> tuple[Any, ...]:

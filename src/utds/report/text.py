@@ -2,6 +2,7 @@
 
 import math
 
+from utds.algorithms import entries
 from utds.benchmark.aggregate import Interval
 from utds.report.findings import Gain
 from utds.report.table import Study
@@ -19,7 +20,8 @@ def title(study: Study, gain: Gain | None) -> str:
     if gain is None:
         return "Nothing to compare sharing with"
     name, _, rest = gain.algorithm.partition(" · ")
-    who = name.upper() + (f" ({rest})" if rest else "")
+    known = entries().get(name)  # none where it is of a file that isn't loaded
+    who = (known.label if known else name.upper()) + (f" ({rest})" if rest else "")
     when = "so far" if gain.verdict == "unknown" else "on average"
     few, many = gain.seeds
     seeds = f"{few} seed{'s' * (few > 1)}" if few == many else f"{few} to {many} seeds"

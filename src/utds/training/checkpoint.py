@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from utds import serialization
 from utds.errors import TrainingError
-from utds.training import run_files, schema
+from utds.training import run_files
 
 NAME = "checkpoint.safetensors"
 
@@ -28,7 +28,7 @@ def load(folder: Path, like: T, seeds: tuple[int, ...]) -> tuple[T, int] | None:
     if not (folder / NAME).exists():
         return None
     states, meta = serialization.load(folder / NAME, like)
-    schema.check(meta, run_files.CHECKPOINT, str(folder / NAME))
+    run_files.check(meta, run_files.CHECKPOINT, str(folder / NAME))
     if meta["seeds"] != list(seeds):
         raise TrainingError(f"{folder / NAME} holds seeds {meta['seeds']}, not {list(seeds)}; give the run's own seeds")
     return states, meta["step"]

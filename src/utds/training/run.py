@@ -27,13 +27,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
+from utds.algorithms.utds import uncertainty
 from utds.data.actions import to_raw
 from utds.errors import ConfigError, DataError
+from utds.networks import parameter_count, q_values
 from utds.training import run_files
 from utds.version import __version__
 
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from utds.evaluation import Evaluation
 
 Row = dict[str, Any]
+BLOCK = 4096  # state-actions that critics judge at once
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 # Between a run's start and its resumption. How often is logged follows from the steps where it isn't given, and runs of
 # earlier versions don't tell what was recorded.
@@ -297,7 +301,7 @@ class Run:
     def _parameters(self) -> int:
         """Of a seed's actor and critics, without target networks."""
         policy = self._policy_like()
-        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves((policy.actor, policy.critic)))
+        return parameter_count((policy.actor, policy.critic))
 
     def _policy_like(self) -> Policy:
         """The shapes of a policy."""
@@ -308,6 +312,13 @@ class Run:
 def act(algorithm: Algorithm, policy: Any, observations: NDArray[np.floating]) -> NDArray[np.float32]:
     """Actions [B, A] at observations [B, O]; compiled once an algorithm and shape."""
     return np.asarray(_act(algorithm, policy, np.asarray(observations, np.float32)))
+
+
+def gamma(policy: Policy, observations: NDArray[np.floating], actions: NDArray[np.floating]) -> tuple[Any, Any]:
+    """The critics' Γ(s, a) [B] and their mean Q(s, a) [B], by blocks that are compiled once."""
+    blocks = range(0, len(observations), BLOCK)
+    found = [_gamma(policy, observations[i : i + BLOCK], actions[i : i + BLOCK]) for i in blocks]
+    return np.concatenate([g for g, _ in found]), np.concatenate([q for _, q in found])
 
 
 def provenance(config: Row) -> dict[str, Any]:
@@ -352,6 +363,12 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
 @functools.partial(jax.jit, static_argnums=0)
 def _act(algorithm: Algorithm, policy: Any, observations: jax.Array) -> jax.Array:
     return algorithm.act(policy, observations)
+
+
+@jax.jit
+def _gamma(policy: Policy, observations: jax.Array, actions: jax.Array) -> tuple[jax.Array, jax.Array]:
+    q = q_values(policy.critic, policy.normalizer(observations), actions)
+    return uncertainty(q), jnp.mean(q, axis=0)
 
 
 def _peak_memory() -> float:

@@ -12,7 +12,7 @@ from pathlib import Path
 from utds import files
 from utds.data.dataset import Dataset
 from utds.errors import DataError
-from utds.training import schema
+from utds.training import run_files
 
 
 def check_dynamics(datasets: Sequence[Dataset], kept: Path | None = None) -> None:
@@ -26,7 +26,7 @@ def check_dynamics(datasets: Sequence[Dataset], kept: Path | None = None) -> Non
     main, *others = datasets
     path = None if kept is None else kept / f"{_key(datasets)}.json"
     if path is not None and path.exists():
-        found = schema.read(path, {"refused": schema.Maybe(schema.Text())}).get("refused")
+        found = run_files.read(path, {"refused": run_files.Maybe(run_files.Text())}).get("refused")
     else:
         found = _refused(main, others)
         if path is not None:

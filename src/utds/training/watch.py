@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from utds.algorithms import Algorithm
+from utds.data.columns import spaced
 from utds.data.pool import Pool
 from utds.networks import q_values
 
@@ -53,7 +54,7 @@ class Watch:
 def start_observations(pool: Pool) -> Array:
     """Observations [n, O] at which the main data's episodes begin, evenly spaced if there are many."""
     first, count = (int(x[0]) for x in (pool.ranges.episode, pool.ranges.episodes))
-    chosen = first + np.unique(np.linspace(0, count - 1, min(count, MOST_STARTS)).round().astype(int))
+    chosen = first + spaced(count, MOST_STARTS)
     return pool.columns.observations[pool.columns.rows[pool.columns.episodes[chosen]]]
 
 

@@ -8,24 +8,24 @@ the data alone. This is the paper's toy (`toy.py`) on a robot's data.
 """
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
 
-from utds import progress
+from utds import networks, progress
+from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
 from utds.networks import MLP, ensemble, init_ensemble
 from utds.normalizer import Normalizer
 
-MEMBERS = 5  # networks of an ensemble
+NETWORKS = 5  # networks of an ensemble
 HIDDEN = (128, 128)  # their hidden layers
 STEPS = 2000  # of Adam
-BATCH = 256  # transitions a step
+BATCH = 256  # transitions per step
 LEARNING_RATE = 1e-3  # at the start; falls to 0 along a cosine
 ROWS = 200_000  # transitions of all datasets together that are read at most, evenly spaced
 BLOCK = 1 << 14  # state-actions judged at once
@@ -54,13 +54,14 @@ def fit(datasets: Sequence[Dataset], choices: Sequence[Sequence[int]], seed: int
     inputs = jnp.asarray(normalizer(joined), jnp.float32)
     targets = jnp.asarray(response(np.random.default_rng(seed), inputs), jnp.float32)
     key = jax.random.key(seed)
-    start = init_ensemble(key, MEMBERS, (inputs.shape[1], *HIDDEN, 1), layer_norm=False)
+    start = init_ensemble(key, NETWORKS, (inputs.shape[1], *HIDDEN, 1), layer_norm=False)
     found = []
     with progress.bar("learning the common target", len(choices), "ensembles") as advance:
         for choice in choices:
             known = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in choice])
             index = jnp.asarray(np.resize(known, len(joined)))  # of one length for all: one program
-            params = fit_ensemble(start, inputs, targets, index, len(known), key, STEPS, BATCH, LEARNING_RATE)
+            data = inputs, targets, index, jnp.asarray(len(known))
+            params = networks.fit(start, Loss(BATCH), data, jax.random.split(key, STEPS), LEARNING_RATE)
             found.append(Ensemble(jax.block_until_ready(params), normalizer))
             advance()
     return found
@@ -75,36 +76,21 @@ def response(random: np.random.Generator, x: np.ndarray | Array, width: int = 64
     return (y - y.mean()) / y.std()
 
 
-@partial(jax.jit, static_argnames=("steps", "batch", "learning_rate"))
-def fit_ensemble(
-    start: MLP,
-    inputs: Array,
-    targets: Array,
-    index: Array,
-    count: int,
-    key: Array,
-    steps: int,
-    batch: int,
-    learning_rate: float,
-) -> MLP:
-    """Adam on all members' squared errors; batches come from rows `index[:count]` of inputs [n, D] and targets [n]."""
-    optimiser = optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
+@dataclass(frozen=True)
+class Loss:
+    """The members' squared errors on a batch from rows `index[:count]` of inputs [n, D] and targets [n]."""
 
-    def loss(params: MLP, rows: Array) -> Array:
+    batch: int
+
+    def __call__(self, params: MLP, data: tuple[Array, Array, Array, Array], key: Array) -> Array:
+        inputs, targets, index, count = data
+        rows = index[jax.random.randint(key, (self.batch,), 0, count)]
         return jnp.sum(jnp.mean((ensemble(params, inputs[rows]) - targets[rows]) ** 2, axis=1))
-
-    def step(carry: tuple[MLP, optax.OptState], key: Array) -> tuple[tuple[MLP, optax.OptState], None]:
-        params, opt_state = carry
-        rows = index[jax.random.randint(key, (batch,), 0, count)]
-        updates, opt_state = optimiser.update(jax.grad(loss)(params, rows), opt_state)
-        return (optax.apply_updates(params, updates), opt_state), None
-
-    return jax.lax.scan(step, (start, optimiser.init(start)), jax.random.split(key, steps))[0][0]
 
 
 @jax.jit
 def _gamma(params: MLP, pairs: Array) -> Array:
-    return jnp.std(ensemble(params, pairs), axis=0, ddof=1)
+    return uncertainty(ensemble(params, pairs))
 
 
 def _pairs(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:

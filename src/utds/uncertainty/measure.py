@@ -14,23 +14,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from utds import progress, training
 from utds.algorithms import Policy
 from utds.algorithms.registry import entry
-from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError
-from utds.networks import q_values
-from utds.training.run import Run
+from utds.training.run import Run, gamma
 from utds.uncertainty import common_target
 from utds.uncertainty.common_target import Ensemble
 
-SAMPLE = 4000  # transitions a source
-BLOCK = 4096  # state-actions judged at once
+SAMPLE = 4000  # transitions per source
 
 MEASURES = {  # name -> what a table, a figure and a sentence call it
     "common": "Γ at a common target",
@@ -63,7 +58,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """One run, a row a source: own data first, then what was shared. Means over the run's seeds."""
+    """One run, a row per source: own data first, then what was shared. Means over the run's seeds."""
 
     label: str
     run: Run
@@ -151,19 +146,6 @@ def _read(run: Run, sources: Sequence[Dataset]) -> list[int]:
     names = [dataset.name for dataset in sources]
     pool = [names.index(source["id"]) for source in run.config["sources"]]
     return pool if _shares(run) else pool[:1]
-
-
-def gamma(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The critics' Γ(s, a) [n] and their mean Q(s, a) [n]."""
-    blocks = range(0, len(observations), BLOCK)
-    found = [_gamma(policy, observations[i : i + BLOCK], actions[i : i + BLOCK]) for i in blocks]
-    return np.concatenate([g for g, _ in found]), np.concatenate([q for _, q in found])
-
-
-@jax.jit
-def _gamma(policy: Policy, observations: jax.Array, actions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    q = q_values(policy.critic, policy.normalizer(observations), actions)
-    return uncertainty(q), jnp.mean(q, axis=0)
 
 
 def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, advance: progress.Advance) -> Judgement:

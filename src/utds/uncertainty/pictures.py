@@ -61,10 +61,10 @@ def draw(comparison: Comparison, out: Path) -> Iterator[Path]:
 
 
 def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Mean uncertainty of the data in each cell of the plane: a row a measure with one colour scale, a column a run."""
+    """Mean uncertainty of the data in each cell: a row per measure, with one colour scale, and a column per run."""
     projection = project(comparison.points)
-    places = [projection(points) for points in comparison.points]
-    joined, count = np.concatenate(places), len(comparison.judgements)
+    projected = [projection(points) for points in comparison.points]
+    joined, count = np.concatenate(projected), len(comparison.judgements)
     edges = [_edges(joined[:, i]) for i in (0, 1)]
     rows = len(MEASURES)
     with figures.panels(count, 3.2 * count + 0.9, 6.6, rows=rows, sharex=True, sharey=True) as (figure, axes):
@@ -75,7 +75,7 @@ def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
             for side, cells, judgement in zip(sides, maps, comparison.judgements, strict=True):
                 side.set_facecolor("0.92")
                 mesh = side.pcolormesh(*edges, cells.T, norm=scale, cmap="viridis", rasterized=True)
-                for points, look, where in zip(comparison.points, LOOKS, places, strict=False):
+                for points, look, where in zip(comparison.points, LOOKS, projected, strict=False):
                     _outline(side, where, edges, look)
                     side.plot([], [], color=look[0], linestyle=look[1], label=f"90 % of {points.name}")
                 side.set_title(judgement.label if row == 0 else "")
@@ -89,7 +89,7 @@ def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
 
 
 def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """How uncertainty is distributed on own data, shared data and the policy's actions; one set of bins a measure."""
+    """How uncertainty is distributed on own data, shared data and the policy's actions; one set of bins per measure."""
     count, looks = len(comparison.judgements), {"own data": LOOKS[0], "shared data": LOOKS[1], "policy actions": POLICY}
     with figures.panels(count, 3.5 * count, 6.0, rows=len(MEASURES), sharex="row", sharey="row") as (figure, axes):
         for row, (measure, name) in enumerate(MEASURES.items()):
@@ -111,7 +111,7 @@ def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
 
 
 def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
-    """Γ of training batches by source over the run's final σ_Q, one panel a run, over gradient steps."""
+    """Γ of training batches by source over the run's final σ_Q, one panel per run, over gradient steps."""
     found = zip(comparison.judgements, _curves(comparison), strict=True)
     runs = [(judgement, curves) for judgement, curves in found if curves]
     with figures.panels(len(runs), 3.5 * len(runs), 2.8, sharex=True, sharey=True) as (figure, axes):
@@ -168,19 +168,19 @@ def _edges(values: np.ndarray) -> np.ndarray:
     return np.linspace(low - margin, high + margin, CELLS + 1)
 
 
-def _cells(places: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
+def _cells(projected: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
     """Mean Γ [CELLS, CELLS] of the points in each cell; NaN where there are too few."""
-    counts, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=edges)
-    sums, _, _ = np.histogram2d(places[:, 0], places[:, 1], bins=edges, weights=gamma)
+    counts, _, _ = np.histogram2d(projected[:, 0], projected[:, 1], bins=edges)
+    sums, _, _ = np.histogram2d(projected[:, 0], projected[:, 1], bins=edges, weights=gamma)
     return np.where(counts >= FEWEST, sums / np.maximum(counts, 1), np.nan)
 
 
-def _outline(axes: "Axes", places: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
+def _outline(axes: "Axes", projected: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
     """The line around the densest cells that hold 90 % of the points."""
     from matplotlib.patheffects import withStroke
     from scipy.ndimage import gaussian_filter
 
-    density = gaussian_filter(np.histogram2d(places[:, 0], places[:, 1], bins=edges)[0], 1.5)
+    density = gaussian_filter(np.histogram2d(projected[:, 0], projected[:, 1], bins=edges)[0], 1.5)
     falling = np.sort(density.ravel())[::-1]
     level = falling[np.searchsorted(np.cumsum(falling), 0.9 * falling.sum())]
     middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from utds import figures, progress
-from utds.uncertainty.common_target import fit_ensemble, response
+from utds.uncertainty.common_target import Loss, response
 
 CENTRES = np.array([[-1.6, -1.2], [1.8, -0.6], [0.0, 1.9]])  # of the clusters, the main task's first
 DEVIATION = 0.45  # of every cluster
@@ -35,7 +35,7 @@ EXTENT = 3.5  # the map's half-width
 
 
 Kind = Literal["linear", "networks"]
-Predict = Callable[[np.ndarray], np.ndarray]  # places [B, 2] -> every member's response [N, B]
+Predict = Callable[[np.ndarray], np.ndarray]  # inputs [B, 2] -> every member's response [N, B]
 
 
 @dataclass(frozen=True)
@@ -98,13 +98,13 @@ def run(seed: int = 0, kind: Kind = "linear", points: int = 150, cells: int = 81
     y = response(random, x)
     fit = (_linear if kind == "linear" else _networks)(x, y, random, **ensemble)
     axis = np.linspace(-EXTENT, EXTENT, cells)
-    places = np.concatenate([np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2), CENTRES])
+    inputs = np.concatenate([np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2), CENTRES])
     gamma = []
-    with progress.bar("fitting the ensembles", 2 * len(places), "places") as advance:
+    with progress.bar("fitting the ensembles", 2 * len(inputs), "inputs") as advance:
         for known in (points, len(x)):  # the main cluster comes first
             predict = fit(known)
             found = []
-            for part in np.array_split(places, 10):
+            for part in np.array_split(inputs, 10):
                 found.append(predict(part).std(axis=0, ddof=1))
                 advance(len(part))
             gamma.append(np.concatenate(found))
@@ -115,7 +115,7 @@ def run(seed: int = 0, kind: Kind = "linear", points: int = 150, cells: int = 81
 def _linear(
     x: np.ndarray, y: np.ndarray, random: np.random.Generator, members: int = 200, width: int = 400
 ) -> Callable[[int], Predict]:
-    """An ensemble of regressions: fitted to the first so many of places x [B, 2] with responses y [B]."""
+    """An ensemble of regressions: fitted to the first so many of inputs x [B, 2] with responses y [B]."""
     noise = 0.1  # σ, against responses of deviation 1
     hidden = 0.8 * random.normal(size=(2, width)), random.uniform(-np.pi, np.pi, width)
     prior = random.normal(size=(width, members))
@@ -123,7 +123,7 @@ def _linear(
 
     def fit(known: int) -> Predict:
         weights = _fitted(_features(x[:known], *hidden), targets[:known], prior, noise)
-        return lambda places: (_features(places, *hidden) @ weights).T
+        return lambda inputs: (_features(inputs, *hidden) @ weights).T
 
     return fit
 
@@ -131,21 +131,20 @@ def _linear(
 def _networks(
     x: np.ndarray, y: np.ndarray, random: np.random.Generator, members: int = 10, width: int = 64, steps: int = 2000
 ) -> Callable[[int], Predict]:
-    """An ensemble of MLPs: fitted to the first so many of places x [B, 2] with responses y [B]."""
+    """An ensemble of MLPs: fitted to the first so many of inputs x [B, 2] with responses y [B]."""
     import jax
     import jax.numpy as jnp
 
-    from utds.networks import ensemble, init_ensemble
+    from utds import networks
 
     key = jax.random.key(int(random.integers(2**31)))
-    start = init_ensemble(key, members, (2, width, width, 1), layer_norm=False)
+    start = networks.init_ensemble(key, members, (2, width, width, 1), layer_norm=False)
     inputs, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
 
     def fit(known: int) -> Predict:
-        params = fit_ensemble(
-            start, inputs, targets, jnp.arange(len(x)), known, key, steps, batch=64, learning_rate=3e-3
-        )
-        return lambda places: np.asarray(ensemble(params, jnp.asarray(places, jnp.float32)))
+        data = inputs, targets, jnp.arange(len(x)), jnp.asarray(known)
+        params = networks.fit(start, Loss(batch=64), data, jax.random.split(key, steps), lr=3e-3)
+        return lambda inputs: np.asarray(networks.ensemble(params, jnp.asarray(inputs, jnp.float32)))
 
     return fit
 

@@ -1,1 +1,53 @@
-"""The paper's statements on linear MDPs, each an experiment: `measure(rng, size, advance)`, then `report(result)`."""
+"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `report(result)`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from utds.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+Advance = Callable[[float], None]  # told what share of the experiment has just been done; the shares sum to 1
+
+
+def quietly(share: float) -> None:
+    """The `Advance` of a caller who shows no progress."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One measured figure. `holds` is None where nothing is required of it."""
+
+    what: str
+    value: str
+    required: str = ""
+    holds: bool | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    name: str  # file name without suffix
+    caption: str
+    figure: "Figure"
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """One section of the page."""
+
+    title: str
+    claim: str  # HTML
+    needs: str  # HTML: the conditions without which the inequality says nothing, and where the printed proof slips
+    code: tuple[str, ...]  # the functions that compute it
+    facts: tuple[Fact, ...]
+    pictures: tuple[Picture, ...]
+
+
+def scaled(count: int, size: float, least: int = 2) -> int:
+    """`count` repetitions at size 1, never fewer than `least`."""
+    if not 0 < size <= 100:
+        raise ConfigError(f"size is {size}; it multiplies the number of datasets and problems: give 0 < size ≤ 100")
+    return max(least, round(count * size))

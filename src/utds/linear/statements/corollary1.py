@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
-from utds.linear.bounds import beta, expected_penalty, quantifies, suboptimality
 from utds.linear.data import Transitions, avoiding, behaviour, collect, share
-from utds.linear.learners import Solution, pevi, prepare
+from utds.linear.learners import Solution, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
 from utds.linear.models import Array, Booleans, LinearMDP, low_rank, plan, related, tabular
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -40,7 +39,7 @@ FLOOR = 0.001  # smaller gaps, most of them exactly zero, are drawn here on the 
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """One number a dataset, [B], for D_i alone or shared."""
+    """One number per dataset, [B], for D_i alone or shared."""
 
     true: Array  # V* − V^π̂
     bound: Array  # Σ E_π*[Γ], as printed
@@ -107,7 +106,7 @@ def two_arms() -> Gaps:
     return _gaps(mdp, pevi(prepare(mdp, data, ridge=1.0), beta=0.5))
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
     """Let shared data grow on one family, and take one dataset each from many random families."""
     growth = _grow(tabular(states=4, actions=3, horizon=4, rng=rng), scaled(50, size), c, rng)
     rows: dict[str, list[Gaps]] = {"single": [], "relevant": [], "irrelevant": []}

@@ -9,7 +9,7 @@ import numpy as np
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,7 @@ class Result:
         return float(np.polyfit(np.log(MEMBERS), np.log(self.errors[KINDS[0]]), 1)[0])
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Fit ensembles to one regression problem whose noise is standard normal, as the lemma supposes."""
     pairs = low_rank(states=16, actions=4, width=8, horizon=1, rng=rng).features.reshape(-1, 8)
     known = pairs[pairs[:, -1].argsort()[:24]]  # 24 of 64 pairs have data; it hardly touches the last feature

@@ -10,7 +10,7 @@ from utds.linear.data import behaviour, collect, count
 from utds.linear.models import Array, low_rank
 from utds.linear.operator import Operator, operator
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ class Result:
     ensemble: dict[float, Array]  # β₁ -> [pairs of ensembles] the same with Γ = the members' own standard deviation
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Apply the operator of one dataset to random pairs of Q functions."""
     mdp = low_rank(states=10, actions=3, width=6, horizon=1, rng=rng)
     counts = count(mdp, collect(mdp, behaviour(mdp, 0.5, 1.0, rng), 3000, rng))  # every pair is seen

@@ -9,7 +9,7 @@ import numpy as np
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array
 from utds.linear.operator import ood_penalties, ood_steps
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +61,7 @@ class Result:
         return int((self.floored > 0).any(axis=(1, 2)).sum())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Sum up β₂, and apply the operator to ensembles of values between 0 and 100, without a floor and with one."""
     totals = {end: np.cumsum(ood_penalties(STEPS, START, DECAY, end)) for end in (0.0, ABLATION_END, END)}
     spread = rng.normal(size=MEMBERS)

@@ -9,7 +9,7 @@ from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
 from utds.linear.models import Array, plan, tabular
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,7 +43,7 @@ class Result:
         return float(np.abs((self.shared - self.gamma[1.0]) * self.best).max())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Γ by the general formula, on one-hot features."""
     mdp = tabular(states=6, actions=4, horizon=4, rng=rng)
     best, datasets = plan(mdp).policy, scaled(20, size)

@@ -10,7 +10,7 @@ from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count, draw_ood, share
 from utds.linear.models import Array, LinearMDP, family, low_rank
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,14 +29,14 @@ NEEDS = (
 )
 CODE = ("regression.covariance", "regression.gamma_lcb", "data.share")
 
-OWN = 20  # rows a step of D_i
-GROWTH = (0, 5, 10, 20, 50, 100, 200)  # rows a step taken from D_j, then from D_k
+OWN = 20  # rows per step of D_i
+GROWTH = (0, 5, 10, 20, 50, 100, 200)  # rows per step taken from D_j, then from D_k
 RIDGE = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    rows: Array  # [stages] shared rows a step
+    rows: Array  # [stages] shared rows per step
     gamma: dict[bool, Array]  # with OOD data or without -> Γ [stages, B, T, S·A]
 
     @property
@@ -45,7 +45,7 @@ class Result:
         return max(float(np.diff(gamma, axis=0).max()) for gamma in self.gamma.values())
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Γ after each portion of D_j and then of D_k, with the portion's own OOD rows and without any."""
     tasks = family(low_rank(states=12, actions=4, width=8, horizon=5, rng=rng), (0.5, 0.0), rng)
     main, datasets = tasks[0], scaled(100, size)

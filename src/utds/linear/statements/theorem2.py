@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, legend, panel
-from utds.linear.bounds import beta, explicit_beta, quantifies, underestimates
 from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
-from utds.linear.learners import Ood, Problem, Solution, pevi, prepare
+from utds.linear.learners import Ood, Problem, Solution, beta, explicit_beta, pevi, prepare, quantifies, underestimates
 from utds.linear.models import Array, LinearMDP, low_rank, related
-from utds.linear.statements.base import Advance, Fact, Picture, Report, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -61,7 +60,7 @@ class Result:
         return float(CONSTANTS[enough.argmax()]) if enough.any() else np.inf
 
 
-def measure(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
+def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Run pessimistic value iteration anew for every dataset, setting and c: V depends on c, and so does its error."""
     mdp = low_rank(STATES, ACTIONS, WIDTH, HORIZON, rng)
     policies = _behaviours(mdp, rng)

@@ -1,10 +1,8 @@
 """Lets Griffe, which reads the source without running it, see what a reader of the API should.
 
-- The names that `import utds` offers are loaded when first used; its source only lists them in a table.
-- Fields of configurations carry their meaning in a comment behind them. It becomes the description of the argument.
+Fields of configurations carry their meaning in a comment behind them. It becomes the description of the argument.
 """
 
-import ast
 import re
 from typing import Any
 
@@ -13,17 +11,11 @@ import griffe
 _COMMENT = re.compile(r"  # (?P<meaning>.+)$")
 
 
-class PublicNames(griffe.Extension):
+class DescribedFields(griffe.Extension):
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        if pkg.name != "utds":
-            return
-        for cls in _classes(pkg):
-            _describe(cls)
-        public = ast.literal_eval(str(pkg["_PUBLIC"].value))
-        for name, module in public.items():
-            if name not in pkg.members:
-                attribute = {"algorithm": "make"}.get(name, name)
-                pkg.set_member(name, griffe.Alias(name, f"{module}.{attribute}"))
+        if pkg.name == "utds":
+            for cls in _classes(pkg):
+                _describe(cls)
 
 
 def _classes(module: griffe.Module) -> list[griffe.Class]:
