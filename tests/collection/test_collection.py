@@ -49,10 +49,12 @@ def numbered(domain, copies, offset):
     return block
 
 
-def test_collects_evaluates_and_makes_every_kind(tmp_path):
+def test_collects_evaluates_and_makes_every_kind(tmp_path, capsys):
     config = Collect(TASK, steps=1280, seed=1, **OPTIONS)
     collection = Collection(tmp_path / "c", config)
     collection.run()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "return" in line]
+    assert len(lines) > 1 and lines[0].startswith(f"{tmp_path / 'c'}: step 160 of 1280, return ")
     found = collection.ladder()
     assert found.steps[0] == 160 and len(found) >= 2 and found.total_steps == 1280
     assert found.command.startswith(f"utds collect {TASK} --steps 1280 --seed 1 --copies 4")

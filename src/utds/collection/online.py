@@ -177,6 +177,7 @@ class Collection:
         with files.atomic(self.folder / "evaluations.csv") as part:
             part.write_text("\n".join(["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]))
         advance(0, note=f"return {mean:.0f}")
+        progress.line(f"{self.folder}: step {steps} of {self.total_steps}, return {mean:.0f}")
 
     def _evaluations(self) -> dict[int, str]:
         """The rows of evaluations.csv by their steps."""

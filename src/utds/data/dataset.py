@@ -282,16 +282,17 @@ class Dataset:
         return f"<Dataset {self.name}: {self.size} transitions in {self.episodes} episodes ({', '.join(self.columns)})>"
 
     def _repr_html_(self) -> str:
-        from utds import html
+        from utds import html, terminal
 
         meta, returns = self.metadata, self.returns
+        mean, std, least, most = map(terminal.number, (returns.mean(), returns.std(), returns.min(), returns.max()))
         about = {
             "task": meta.task,
             "kind": meta.kind,
             "rewards": None if meta.labelling == KNOWN else meta.labelling,
             "transitions": f"{self.size:,} in {self.episodes:,} episodes",
             "observations, actions": f"{self.observation_size}, {self.action_size}",
-            "returns": f"{returns.mean():.4g} ± {returns.std():.3g}, from {returns.min():.4g} to {returns.max():.4g}",
+            "returns": f"{mean} ± {std}, from {least} to {most}",
             "in order": html.sparkline(returns, "returns in order"),
             "how often": html.histogram(returns, "histogram of returns"),
         }

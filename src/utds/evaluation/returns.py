@@ -80,13 +80,13 @@ class Evaluation:
         return {name: getattr(self, name) for name in names}
 
     def _repr_html_(self) -> str:
-        from utds import html
+        from utds import html, terminal
 
         low, high = self.interval
         episodes = len(self.returns) // self.seeds
         about = {
-            "return": f"{self.mean:z.4g}",
-            "95 % interval": None if math.isnan(low) else f"{low:z.4g} to {high:z.4g}",
+            "return": terminal.number(self.mean),
+            "95 % interval": None if math.isnan(low) else f"{terminal.number(low)} to {terminal.number(high)}",
             "normalised score": None if self.score is None else f"{self.score:.1f}",
             "over": f"{self.seeds} seeds, {episodes} episodes each" if self.seeds > 1 else f"{episodes} episodes",
             "episodes": html.sparkline(self.returns, "returns in order"),
