@@ -133,7 +133,7 @@ RELEASED = {
     "importance_weights": False,
     "data_action": True,
 }
-FAST = {"batch_size": 256, "layers": 2, "num_actions": 4, "actor_lr": 3e-4}
+FAST = {"batch_size": 256, "width": 128, "layers": 2, "num_actions": 4, "actor_lr": 3e-4}
 PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
 CQL_PRESETS = PRESETS | {"released": Preset(RELEASED, steps=1_000_000)}
 register_algorithm("cql", CQL, label="CQL", presets=CQL_PRESETS, colour="#e69f00", order=10)

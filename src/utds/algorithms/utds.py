@@ -255,21 +255,25 @@ RELEASED = {
     "shared_ratio": 1.5,
     "sampling": "episodes",
 }
+# One setting for every robot, found on data that no result reports: see docs/algorithms/utds.md.
 FAST = {
     "batch_size": 256,
+    "width": 128,
+    "actor_width": 256,
     "layers": 2,
     "layer_norm": True,
-    "actor_lr": 3e-4,
-    "critic_lr": 3e-4,
+    "actor_lr": 1e-3,
+    "critic_lr": 1e-3,
+    "anneal_steps": "100%",
     "tau": 1e-2,
     "n_step": 3,
+    "beta_in": 0.3,
+    "ensemble_target": True,
+    "prior_scale": 0.04,
+    "ood_actions": 0,  # within thousands of steps it keeps values at the floor where rewards are rare
     "bc_weight": 1.0,
     "bc_weight_end": 0.3,
-    "beta_ood": 1.0,  # with the paper's 3.0 and slow decay, values stay at the floor for tens of thousands of steps
-    "beta_ood_decay": 0.9995,  # 0.1 after 4,600 steps
-    "ood_actions": 1,
     "floor": "auto",
-    "ood_floor": "auto",
 }
 PRESETS = {
     "paper": Preset(steps=1_000_000),

@@ -6,9 +6,8 @@ trained on the same budget: own data alone, everything with CQL (Direct Sharing)
 
 import contextlib
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -41,8 +40,6 @@ class Story:
     share: tuple[str, ...]  # tasks whose replay data is shared
     share_episodes: int  # of each
     steps: int  # gradient steps of each method
-    fields: dict[str, Any] = field(default_factory=dict)  # of every algorithm, beside its cpu preset
-    pessimism: dict[str, Any] = field(default_factory=dict)  # of UTDS and PBRL, beside those
 
 
 STORIES = {
@@ -52,17 +49,7 @@ STORIES = {
         episodes=8,
         share=("pointmass-reach-bottom-right",),
         share_episodes=150,
-        steps=8_000,
-        fields={
-            "width": 64,
-            "batch_size": 128,
-            "discount": 0.95,
-            "tau": 0.05,
-            "actor_lr": 1e-3,
-            "critic_lr": 1e-3,
-            "anneal_steps": 8_000,
-        },
-        pessimism={"beta_ood": 0.05, "beta_ood_end": 0.05, "ood_noise": 0.3, "pretanh_l2": 0.01},
+        steps=5_000,
     ),
     "walker": Story(
         main="walker-walk",
@@ -119,8 +106,7 @@ def train(story: Story, main: Dataset, others: list[Dataset], out: Path, seed: i
     runs = {}
     for name in METHODS:
         pool = lake.pool(main, *(others if algorithms.entry(name).reads_shared else ()))
-        fields = story.fields | (story.pessimism if name in ("pbrl", "utds") else {})
-        algorithm = algorithms.make(name, preset="fast", **fields)
+        algorithm = algorithms.make(name)  # its fast preset
         every = max(1, story.steps // 8)
         runs[name] = training.train(
             pool, algorithm, seeds=[seed], steps=story.steps, out=out / f"{name}-{seed}", resume=True,
