@@ -111,7 +111,7 @@ def evaluate_env(
             total, done = 0.0, False
             while not done:
                 action = act(np.asarray(observation, np.float32).reshape(1, -1))[0]
-                if action.size != np.prod(env.action_space.shape):
+                if action.size != np.prod(env.action_space.shape or ()):
                     raise ConfigError(f"{name} takes actions of shape {env.action_space.shape}, not {action.size}")
                 observation, reward, terminated, truncated, _ = env.step(rescale(action))
                 total, done = total + float(reward), terminated or truncated
