@@ -65,7 +65,8 @@ def main(args: Sequence[str] | None = None) -> None:
     except Error as error:
         sys.exit(_fail(str(error)))
     except MemoryError as error:
-        sys.exit(_fail(f"not enough memory ({error}); ask for less at a time"))
+        said = f" ({error})" if str(error) else ""
+        sys.exit(_fail(f"not enough memory{said}; ask for less at a time"))
     except BrokenPipeError:  # `utds … | head`
         sys.stderr.close()
     except OSError as error:  # a name that is too long, a disk that fails
