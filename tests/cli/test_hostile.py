@@ -380,7 +380,7 @@ def test_there_are_enough_cases_and_every_option_of_the_help_is_among_them(world
     for command, function in TREE.items():
         with pytest.raises(SystemExit):
             cli.main([*command.split(), "--help"])
-        entries = re.findall(r"^[│|] (-.*?)(?:  |$)", capsys.readouterr().out, flags=re.MULTILINE)
+        entries = re.findall(r"^[│|\s]*(--?[a-z].*?)(?:  |$)", capsys.readouterr().out, flags=re.MULTILINE)
         shown = set(re.findall(r"--[a-z][a-z-]*", " ".join(entries)))
         known = {which.name for which in options(function) if not which.positional}
         assert known <= shown, command
