@@ -20,11 +20,11 @@ def load(name):
 
 def test_own_robot_goes_from_logs_to_a_control_loop(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "store"))
-    load("own_robot").main(str(tmp_path / "run"), steps=400, fit=100)
+    load("own_robot").main(str(tmp_path / "run"), steps=200, fit=100)
     said = capsys.readouterr().out
     assert "Deploy " in said and "Sharing " in said and "the cart stops at" in said
     shared = Run(tmp_path / "run" / "shared")
-    assert shared.kept_steps == (200, 400) and shared.config["action_high"] == [12.0]
+    assert shared.kept_steps == (100, 200) and shared.config["action_high"] == [12.0]
     session = onnxruntime.InferenceSession(str(tmp_path / "run" / "policy.onnx"))
     (actions,) = session.run(None, {"observations": np.zeros((3, 2), np.float32)})
     assert actions.shape == (3, 1) and np.abs(actions).max() <= 12
