@@ -1,6 +1,5 @@
 """`utds train`, `utds evaluate`, `utds export`: from stored datasets to a policy, its return and a file."""
 
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,7 +130,7 @@ def evaluate(
         set: with --offline: options of the estimate, such as steps=4000 discount=0.95 horizon=200
         json: print the results as JSON
     """
-    from utds import files, training
+    from utds import files, terminal, training
 
     if not runs:
         raise ConfigError("name at least one run to evaluate")
@@ -148,7 +147,7 @@ def evaluate(
         files.check_file(video)
     results = [(run, run.evaluate(episodes, seed, env)) for run in found]
     if json:
-        return _print_json({str(run.path): _evaluation_json(result) for run, result in results})
+        return terminal.print_json({str(run.path): result.to_json() for run, result in results})
     for run, result in results:
         print(result if len(found) == 1 else f"{run.path}: {result}")
     if video is not None:
@@ -164,15 +163,11 @@ def _film(run: Any, video: Path, seed: int) -> None:
     print(f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}")
 
 
-def _evaluation_json(result: Any) -> dict[str, Any]:
-    low, high = (None if math.isnan(end) else end for end in result.interval)
-    return {"task": result.task, "return": result.mean, "low": low, "high": high, "score": result.score}
-
-
 def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from utds import terminal
     from utds.evaluation import fqe
     from utds.training import offline
 
@@ -180,7 +175,7 @@ def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
     for line in found.warnings:
         print(f"utds: warning: {line}", file=sys.stderr)
     if json:
-        return _print_json(found.to_json())
+        return terminal.print_json(found.to_json())
     title = f"{found.task}: {found.horizon} steps discounted by {found.discount:g}, on {', '.join(found.sources)}"
     table = Table("run", "shares", "seed", "step", "value [95 %]", "outside the data", title=title)
     for each in found.candidates:
@@ -218,12 +213,6 @@ def export(
 
     files.check_file(target)
     print(f"wrote {training.Run(run).export(target, seed, ensemble, step)}")
-
-
-def _print_json(value: Any) -> None:
-    import json
-
-    print(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False))
 
 
 def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
