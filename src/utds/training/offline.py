@@ -177,7 +177,7 @@ def evaluate_offline(
         raise ConfigError("name at least one run to judge")
     for run in found:
         if not run.finished:
-            raise ConfigError(f"{run.path} is unfinished: go on with it (--resume) before it is judged")
+            raise ConfigError(f"{run.path} is unfinished: resume it with --resume before it is judged")
     discounts = [getattr(run.algorithm, "discount", FQE.discount) for run in found]
     chosen: dict[str, Any] = {"discount": max(discounts)} | options
     judge = FQE(**chosen)
