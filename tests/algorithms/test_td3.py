@@ -140,6 +140,12 @@ def test_configs_survive_json_and_presets_only_name_fields(name):
         assert algorithms.nearest_preset(name, asdict(algo))[1] == {}
 
 
+@pytest.mark.parametrize("name", ["td3", "td3bc", "bc"])
+def test_where_presets_have_equal_fields_the_fast_one_gives_the_steps(name, make_pool):
+    pool = make_pool(*(np.zeros(shape, np.float32) for shape in ((10, 3), (10, 2), (10,))))
+    assert algorithms.default_steps(algorithms.make(name), pool) == 5_000
+
+
 def test_paper_preset_is_table_1():
     algo = algorithms.make("utds", "paper")
     table = partial(getattr, algo)
