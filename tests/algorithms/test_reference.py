@@ -165,8 +165,11 @@ def test_released_moves_targets_at_every_step_and_the_policy_at_every_second(bat
 
 
 def test_the_behaviour_term_by_hand(batch):
-    """Weights exp(c·(Q(a) − Q(π))/q) with mean 1, on mean squared distances, beside −Q(π)/q."""
-    algo = resolve(algorithms.make("utds", "paper", **SMALL | {"bc_weight": 2.0, "bc_weight_end": 0.5}), STEPS)
+    """Weights exp(c·A/σ_A), A = Q(a) − Q(π), with mean 1, on mean squared distances, beside −Q(π)/q."""
+    algo = resolve(
+        algorithms.make("utds", "paper", **SMALL | {"bc_weight": 2.0, "bc_weight_end": 0.5, "bc_temperature": 2.0}),
+        STEPS,
+    )
     state = algo.init(jax.random.key(1), Spec(3, 2))._replace(step=jnp.asarray(1))
     reference = Reference(algo, layers_of(state.actor), [layers_of(state.critic, n) for n in range(3)])
     s, a = (np.asarray(x, np.float64) for x in batch[:2])
@@ -174,7 +177,7 @@ def test_the_behaviour_term_by_hand(batch):
     q = reference.q(reference.critics, s, action).min(axis=0)
     recorded = reference.q(reference.critics, s, a).min(axis=0)
     scale = np.abs(q).mean()
-    weights = np.exp(np.clip(5 * (recorded - q) / scale, -5, 3))
+    weights = np.exp(np.clip(2 * (recorded - q) / (recorded - q).std(), -5, 3))
     weights /= weights.mean()
     weight = 0.5 + 1.5 * (1 - 1 / 3)  # 30 % of ten steps: a third of the way at step 1
     expected = weight * np.mean(weights * ((action - a) ** 2).mean(axis=1)) - q.mean() / scale

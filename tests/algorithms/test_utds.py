@@ -140,19 +140,6 @@ def test_actor_ascends_the_smallest_of_the_critics(batch):
     assert loss == pytest.approx(expected, abs=1e-5)
 
 
-def test_the_behaviour_term_weighs_recorded_actions_by_the_critics_preference(batch):
-    algo, state = make(bc_weight=0.8, bc_weight_end=0.2, bc_steps=4000, bc_temperature=2.0)
-    scaled = state.normalizer.batch(batch)
-    loss, metrics = jax.jit(algo.actor_loss)(state.actor, state, scaled)
-    s, a = (np.asarray(x, np.float64) for x in (scaled.observations, scaled.actions))
-    pi = numpy_policy(state.actor, s)
-    q, recorded = (numpy_q(state.critic, s, actions).min(axis=0) for actions in (pi, a))
-    weights = np.exp(np.clip(2.0 * (recorded - q) / (recorded - q).std(), -5, 3))
-    bc_loss = np.mean(weights / weights.mean() * np.mean((pi - a) ** 2, axis=1))
-    assert metrics["bc_loss"] == pytest.approx(bc_loss, abs=1e-5)
-    assert loss == pytest.approx(0.65 * bc_loss - q.mean() / np.abs(q).mean(), abs=1e-5)  # λ a quarter of the way
-
-
 def test_ood_targets_carry_no_gradient(batch):
     """With the Bellman part silenced, dL/dQ_ood = 2·β2·Γ / count and nothing else."""
     algo, state = make()

@@ -135,7 +135,7 @@ WORK = (
     "collection.online.Collection.run",
     "evaluation.rollout.returns",
     "evaluation.rollout.record",
-    "evaluation.fqe.evaluate_run",
+    "training.offline.evaluate_offline",
     "adviser.ranking.checks",
     "adviser.ranking.Coverage",
     "data.reward_model.LearnedReward.fit",

@@ -13,7 +13,7 @@ from utds.collection import kinds
 from utds.evaluation import rollout
 from utds.training.run import Run
 
-SMALL = ["--set", "width=8", "bc_steps=9", "batch_size=16", "num_critics=3"]
+SMALL = ["--set", "width=8", "actor_width=8", "bc_steps=9", "anneal_steps=30", "batch_size=16", "num_critics=3"]
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError, MissingExtra
 
 TOKEN = "cluster-token"  # a file by which workers know that they see the same folder as the driver
+KNOCK_SECONDS = 10.0  # within which the head of a cluster must answer
 
 
 @dataclass(eq=False)
@@ -153,11 +154,21 @@ def _import() -> Any:
 def _connect(ray: Any, address: str | None) -> None:
     """Join the cluster, or start one on this machine."""
     try:
+        _knock(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+    except (ConnectionError, ValueError, RuntimeError, OSError, OverflowError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
         where = "start Ray here" if address is None else f"reach the Ray cluster at {address}"
         raise ConfigError(f"could not {where}: {said}; check --address and that its head is up") from None
+
+
+def _knock(address: str | None) -> None:
+    """Fail at once where nobody listens: Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").partition(":")
+    if address == "ray://":
+        raise ValueError("it names no host")
+    if host and colon and port.isdecimal():
+        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
 
 
 def _gpus(nodes: Sequence[Mapping[str, Any]]) -> float:
