@@ -100,13 +100,17 @@ FOLDERS = (set(VALUES["str"]) - {"", " ", "/", ".", "..", "../..", "a\nb", "\udc
 ALLOWED: list[tuple[str, set[str] | None, set[str], set[str]]] = [
     ("seeds are numbered from 0", EVERY, {"--seed", "--first-seed"}, {"0"}),
     ("a seed has up to 32 bits", set(TREE) - {"export"}, {"--seed", "--first-seed"}, {MOST}),
-    ("as without the option", EVERY, {"--kinds", "--set", "--columns"}, {"no value"}),
+    ("as without the option", EVERY, {"--kinds", "--set", "--columns", "--logger"}, {"no value"}),
     ("as without the option", {"train"}, {"--share"}, {"no value"}),
     ("a folder is made, or one that exists is written to", WRITING, {"--out"}, {"NOWHERE/x", "FOLDER"}),
     ("a file is replaced", {"collect", "evaluate", "report"}, {"--ladder", "--video", "--csv", "--markdown"}, {"FILE"}),
     ("a file is replaced", {"report", "export"}, {"--out", "target"}, {"FILE"}),
+    ("its folder is made", {"evaluate", "export"}, {"--video", "target"}, {"NOWHERE/x"}),
+    ("its folder is made", {"report"}, {"--out", "--csv", "--markdown"}, {"NOWHERE/x"}),
+    ("a file without options", {"train"}, {"--config"}, {"/dev/null"}),
+    ("no runs there yet", {"runs list"}, {"folder"}, {"FOLDER"}),
     ("long, but what was asked for", {"collect", "train", "evaluate", "quickstart"}, {"--episodes"}, {MOST}),
-    ("long, but what was asked for", {"data generate", "train"}, {"--episodes", "--steps"}, {MOST}),
+    ("long, but what was asked for", {"train"}, {"--steps"}, {MOST}),
     ("long, but what was asked for", {"benchmark run"}, {"--generate"}, {MOST}),
     ("beyond the end: at the end alone", EVERY, {"--eval-every", "--checkpoint-every", "--evaluate-every"}, {MOST}),
     ("no more are started than there are cells or cores", EVERY, {"--workers", "--threads"}, {MOST}),
@@ -141,7 +145,7 @@ WORK = (
     "data.reward_model.LearnedReward.fit",
     "benchmark.engine.Local",
     "benchmark.plan.seconds",
-    "linear.statements.lemma1.measure",
+    "linear.statements.lemma1.run",
     "uncertainty.common_target.fit",
 )
 
@@ -212,6 +216,10 @@ class World:
             "uncertainty": ([run], [f"--out={out}"]),
             "theory": ([], [f"--out={out}"]),
             "quickstart": ([], [f"--out={out}"]),
+            "runs list": ([str(self.folder)], []),
+            "runs compare": ([run, f"{run}-again"], []),
+            "runs remove": ([run], []),
+            "doctor": ([], []),
         }
         return known[command]
 
@@ -247,6 +255,7 @@ def world(tmp_path_factory) -> Iterator[World]:
         given, named = found.base("train")
         cli.main(["train", *given, *named, f"--out={folder / 'run'}"])
         shutil.copytree(folder / "datasets", folder / "kept")
+        shutil.copytree(folder / "run", folder / "run-again")
         for where in WORK:
             patched.setattr(f"utds.{where}", _begin)
         yield found

@@ -67,6 +67,10 @@ def main(args: Sequence[str] | None = None) -> None:
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""
         sys.exit(_fail(f"not enough memory{said}; ask for less at a time"))
+    except (ValueError, RuntimeError) as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):  # JAX's words for it
+            raise
+        sys.exit(_fail("not enough memory; ask for less at a time"))
     except BrokenPipeError:  # `utds … | head`
         sys.stderr.close()
     except OSError as error:  # a name that is too long, a disk that fails
