@@ -49,7 +49,7 @@ STORIES = {
         episodes=8,
         share=("pointmass-reach-bottom-right",),
         share_episodes=150,
-        steps=5_000,
+        steps=2_000,
     ),
     "walker": Story(
         main="walker-walk",
