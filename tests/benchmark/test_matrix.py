@@ -50,6 +50,11 @@ def test_columns_sources_and_variations():
     ]
     each = cells(kinds=["medium"], columns=["each", "all"], sources=["walker-run", "walker-walk"])
     assert [c.sources for c in each] == [("walker-run",)]  # not itself, and all of one is no column of its own
+    tasks = ["walker-stand", "walker-run", "walker-flip"]
+    after = cells(tasks=tasks, kinds=["medium"], columns=["next"])
+    assert [c.sources for c in after] == [("walker-walk",), ("walker-flip",), ("walker-stand",)]  # in a circle
+    after = cells(tasks=tasks, kinds=["medium"], columns=["next"], sources=["walker-stand", "walker-run"])
+    assert [c.sources for c in after] == [("walker-run",), ("walker-stand",), ("walker-stand",)]
     varied = cells(kinds=["medium"], columns=["single"], vary={"beta_ood": [1.0, 5.0], "num_critics": [2, 3]})
     assert [(c.algorithm.beta_ood, c.algorithm.num_critics) for c in varied] == [(1.0, 2), (1.0, 3), (5.0, 2), (5.0, 3)]
     assert varied[0].name.endswith("utds_beta_ood=1.0_num_critics=2")
@@ -85,6 +90,13 @@ def test_what_differs_on_own_data_alone_runs_apart():
     ]  # fmt: skip
     varied = cells(kinds=["medium"], columns=["single"], algorithms=names, vary={"tau": [0.01, 0.02]})
     assert [(cell.algorithm_name, cell.algorithm.tau) for cell in varied] == [("cql", 0.01), ("cql", 0.02)]
+
+
+def test_cells_that_share_nothing_may_take_fewer_steps():
+    found = cells(kinds=["medium"], columns=["single", "next"], steps=100, steps_alone=30, eval_every=50)
+    assert [(c.steps, c.eval_every) for c in found] == [(30, 30), (100, 50)]
+    found = cells(kinds=["medium"], columns=["single", "next"], steps=100, steps_alone=30)
+    assert [(c.steps, c.eval_every) for c in found] == [(30, 3), (100, 10)]
 
 
 def test_a_fingerprint_sees_what_matters_and_nothing_else():

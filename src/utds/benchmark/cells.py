@@ -41,7 +41,7 @@ class Cell:
     task: str  # the main task, such as walker-walk
     kind: str  # of its own data
     sources: tuple[str, ...]  # tasks that share their data; none in the single-task column
-    column: str  # single, each or all
+    column: str  # single, next, each or all
     source_kind: str  # kind of the shared data
     rewards: str  # of the shared data: known, learned or zero
     algorithm_name: str

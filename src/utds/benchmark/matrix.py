@@ -2,10 +2,11 @@
 
 domains = ["walker"]                       # all tasks of these; or `tasks = ["walker-walk", …]` alone
 kinds = ["random", "medium"]               # of the main tasks' own data
-columns = ["single", "each", "all"]        # own data alone; the other tasks one at a time; all of them at once
+columns = ["single", "each", "all"]        # own data alone; the other tasks one at a time; all of them at once;
+                                           # "next": of the others, only the one after the main task, in a circle
 algorithms = ["utds", "cql"]
 preset = "paper"
-steps = 1_000_000
+steps = 1_000_000                          # steps_alone = …: of cells that share nothing, where they are others
 
 [fields]                                   # of every algorithm
 width = 256
@@ -33,7 +34,7 @@ from utds.data import labelling
 from utds.errors import ConfigError, Error, hint
 
 FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
-COLUMNS = ("single", "each", "all")
+COLUMNS = ("single", "next", "each", "all")
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,14 @@ class Matrix:
     algorithms: tuple[str, ...]
     steps: int  # gradient steps per seed
     kinds: tuple[str, ...] = KINDS[:5]  # of the main tasks' own data; these five are the paper's
-    columns: tuple[str, ...] = COLUMNS
+    columns: tuple[str, ...] = ("single", "each", "all")
     sources: tuple[str, ...] = ()  # tasks that may share their data; none given: every other task of the domain
     source_kind: str = "replay"  # kind of the shared data
     rewards: str = "known"  # of the shared data
     preset: str = "fast"
     fields: Mapping[str, Any] = field(default_factory=dict)  # of algorithms, beside the preset
     vary: Mapping[str, list[Any]] = field(default_factory=dict)  # field -> values
+    steps_alone: int = 0  # gradient steps of cells that share nothing; 0: as many as of the others
     seeds: int = 1  # how many
     first_seed: int = 0
     eval_every: int = 0  # steps between evaluations; 0: a tenth of all
@@ -70,9 +72,10 @@ class Matrix:
     def all_cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Cell]:
         """Every cell of every algorithm, also those whose runs are the same."""
         found = searched or {}
-        eval_every = self.eval_every or max(1, self.steps // 10)
         for task, kind in itertools.product(self.tasks, self.kinds):
             for column, sources in self._shares(task):
+                steps = self.steps if sources else self.steps_alone or self.steps
+                eval_every = min(self.eval_every or max(1, steps // 10), steps)
                 for algorithm, chosen in itertools.product(self.algorithms, self._varied()):
                     yield Cell(
                         matrix=self.name,
@@ -88,7 +91,7 @@ class Matrix:
                         varied=tuple(chosen),
                         seeds=self.seeds,
                         first_seed=self.first_seed,
-                        steps=self.steps,
+                        steps=steps,
                         eval_every=eval_every,
                         checkpoint_every=self.checkpoint_every or eval_every,
                         episodes=self.episodes,
@@ -99,9 +102,14 @@ class Matrix:
     def _shares(self, task: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(column, tasks that share) of every setting of a main task."""
         domain, _ = domains.task(task)
-        others = tuple(t for t in domains.task_ids(domain) if t != task and (not self.sources or t in self.sources))
+        tasks = domains.task_ids(domain)
+        here = tasks.index(task)
+        others = tuple(t for t in tasks if t != task and (not self.sources or t in self.sources))
         if "single" in self.columns:
             yield "single", ()
+        if "next" in self.columns:
+            circle = (*tasks[here:], *tasks[:here])
+            yield from (("next", (other,)) for other in sorted(others, key=circle.index)[:1])
         if "each" in self.columns:
             yield from (("each", (other,)) for other in others)
         if "all" in self.columns and len(others) > 1:  # all of one is `each` again
@@ -219,6 +227,8 @@ def _check(matrix: Matrix) -> None:
     ):
         for name in getattr(matrix, key):
             _member(key.removesuffix("s"), name, allowed)
+    if {"next", "each"} <= set(matrix.columns):
+        raise ConfigError('columns: "next" is one of "each"; give only one of the two')
     _member("source_kind", matrix.source_kind, KINDS)
     labelling.make(matrix.rewards)
     for name, value in matrix.fields.items():

@@ -77,7 +77,8 @@ class Search:
         given = {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
         kept = {name: given[name] for name in _OF_THE_MATRIX if name in given}
         steps = kept.get("steps", matrix.steps)
-        return replace(matrix, vary={}, eval_every=steps, checkpoint_every=0, search=None, **kept)
+        alone = 0 if "steps" in kept else matrix.steps_alone
+        return replace(matrix, vary={}, eval_every=steps, checkpoint_every=0, steps_alone=alone, search=None, **kept)
 
     def cells(self, matrix: Matrix) -> Iterator[Cell]:
         """A cell for every setting, algorithm and trial."""
