@@ -99,6 +99,14 @@ def test_cells_that_share_nothing_may_take_fewer_steps():
     assert [(c.steps, c.eval_every) for c in found] == [(30, 3), (100, 10)]
 
 
+def test_a_gradient_step_is_timed_also_where_a_field_is_a_share_of_the_run(matrix, monkeypatch):
+    monkeypatch.setattr(plan, "SECONDS", 1e-3)
+    shared = next(cell for cell in matrix.cells() if cell.sources)
+    cell = replace(shared, algorithm_name="td3", fields={"width": 8, "anneal_steps": "100%"})
+    found = plan.speed(cell, threads=1)
+    assert found.step > 0 and found.start > 0
+
+
 def test_a_fingerprint_sees_what_matters_and_nothing_else():
     cell = cells(kinds=["medium"], columns=["each"])[0]
     digests = {name: "a" for name in cell.datasets}

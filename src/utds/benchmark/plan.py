@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table
 
-from utds import domains, evaluation, progress, terminal, training
+from utds import algorithms, domains, evaluation, progress, terminal, training
 from utds.algorithms import Policy, Spec
 from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn, variables
@@ -124,7 +124,7 @@ def seconds(cells: Sequence[Cell], threads: int) -> float:
     """What all cells take on one worker of so many threads."""
     kinds: dict[Any, Cell] = {}
     for cell in cells:  # a pool that shares is the dearer one: CDS looks at ten times the data
-        key = (cell.domain, cell.algorithm)
+        key = _timed_as(cell)
         kinds[key] = max(kinds.get(key, cell), cell, key=lambda c: bool(c.sources))
     with (
         variables(threads_of(threads)),
@@ -137,10 +137,15 @@ def seconds(cells: Sequence[Cell], threads: int) -> float:
             advance(note=cell.algorithm_name)
     total = sum(found.start for found in speeds.values())
     for cell in cells:
-        found = speeds[cell.domain, cell.algorithm]
+        found = speeds[_timed_as(cell)]
         evaluations = -(-cell.steps // cell.eval_every)
         total += cell.seeds * (cell.steps * found.step + evaluations * found.evaluation)
     return total
+
+
+def _timed_as(cell: Cell) -> tuple[Any, ...]:
+    """Cells with one key take about as long; the trials of a search are not timed one by one."""
+    return cell.domain, cell.algorithm if cell.trial is None else cell.algorithm_name
 
 
 def speed(cell: Cell, threads: int) -> Speed:
@@ -152,7 +157,8 @@ def speed(cell: Cell, threads: int) -> Speed:
     domain, _ = domains.task(cell.task)
     random = np.random.default_rng(0)
     made = [_data(domain, f"{domain.name}-{i}", random) for i in range(1 + bool(cell.sources))]
-    pool, algorithm, key = share(*made, rewards="zero"), cell.algorithm, jax.random.key(0)
+    pool, key = share(*made, rewards="zero"), jax.random.key(0)
+    algorithm = algorithms.resolve(cell.algorithm, cell.steps)
     spec = Spec.of(pool)
     begun = time.perf_counter()
     seed_state = fresh(algorithm, spec, pool, key)
