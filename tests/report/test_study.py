@@ -186,6 +186,14 @@ def test_other_steps_versions_and_data_are_named(tmp_path, write_run, tree):
     assert any(label == "cql · 20,000 steps" for _, label in found.cells)
 
 
+def test_own_data_alone_may_take_fewer_steps(tmp_path, write_run):
+    write_run(tmp_path / "alone", MAIN, (), "utds", (40.0, 42.0), steps=3_000)
+    write_run(tmp_path / "shared", MAIN, OTHER, "utds", (70.0, 72.0))
+    found = report.study([tmp_path])
+    assert found.warnings == [] and found.algorithms == ("utds",)
+    assert findings.gain(found, "utds").gain.value == pytest.approx(30)
+
+
 def _truncate(path):
     path.write_text(path.read_text()[:-9])
 

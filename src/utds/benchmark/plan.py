@@ -40,7 +40,8 @@ def rows(matrices: Sequence[Matrix]) -> list[dict[str, Any]]:
             here = [cell for cell in cells if cell.domain == domain]
             counts = settings(here)
             methods = len({(cell.algorithm_name, *(cell.fields[name] for name in cell.varied)) for cell in here})
-            numbers = (counts["single"], counts["next"] + counts["each"], counts["all"], methods, here[0].seeds, len(here))
+            two = counts["next"] + counts["each"]
+            numbers = (counts["single"], two, counts["all"], methods, here[0].seeds, len(here))
             found.append({"matrix": name, "domain": domain, **dict(zip(COUNTED, numbers, strict=True))})
     return found
 

@@ -6,7 +6,7 @@ What can't be read is named.
 import functools
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -238,15 +238,23 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
         fields[name] = _most([result.fields for result in mine])
         # The rewards of shared data say nothing about runs that share none.
         rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or ["known"])
-    steps = {d: _most([r.config["steps"] for r in results if r.domain == d]) for d in {r.domain for r in results}}
+    budgets: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    for result in results:
+        budgets[_budget(result)].append(result.config["steps"])
+    steps = {key: _most(found) for key, found in budgets.items()}
     labels = []
     for result in results:
         common = fields[result.algorithm]
         unlike = {k: v for k, v in result.fields.items() if k not in common or common[k] != v}
         if result.source != OWN and result.config.get("rewards") != rewards[result.algorithm]:
             unlike["rewards"] = result.config.get("rewards")
-        labels.append(_label(result, unlike, result.config["steps"] != steps[result.domain]))
+        labels.append(_label(result, unlike, result.config["steps"] != steps[_budget(result)]))
     return labels
+
+
+def _budget(result: Result) -> tuple[str, bool]:
+    """Runs with one key are expected to take equally many steps; own data alone, being less, may take fewer."""
+    return result.domain, result.source == OWN
 
 
 def _label(result: Result, unlike: dict[str, Any], other_steps: bool) -> tuple[str, Role]:
