@@ -26,8 +26,8 @@ SETTINGS = {
     "quadruped": ("jump", "walk", 80, 200),
 }
 EARLIER = {  # UTDS's preset for CPUs before `fast`, beside the paper's values
-    "batch_size": 256, "layers": 2, "layer_norm": True, "actor_lr": 3e-4, "critic_lr": 3e-4, "tau": 0.01, "beta_ood": 1.0,
-    "beta_ood_decay": 0.9995, "ood_actions": 1, "floor": "auto", "ood_floor": "auto",
+    "batch_size": 256, "layers": 2, "layer_norm": True, "actor_lr": 3e-4, "critic_lr": 3e-4, "tau": 0.01,
+    "beta_ood": 1.0, "beta_ood_decay": 0.9995, "ood_actions": 1, "floor": "auto", "ood_floor": "auto",
 }  # fmt: skip
 PIECES = 12  # evaluations along the way
 EPISODES = 20
