@@ -1,0 +1,178 @@
+"""The tables and figure of ../robots.md from finished matrices: python docs/results/robots/page.py runs/robots*
+
+Writes scores.csv, report.html, gains.svg and curves.svg beside this file and prints the tables.
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from utds import algorithms, figures, report
+from utds.benchmark import aggregate
+from utds.benchmark.aggregate import Interval, Scores
+from utds.report import findings, text
+from utds.report.load import OWN
+from utds.report.table import Cell, Study
+
+HERE = Path(__file__).parent
+KINDS = ("random", "medium-replay", "medium", "expert")
+NOT_EXPERT = KINDS[:3]
+
+Pair = tuple[Cell, Cell]  # with sharing, without
+
+
+def pairs(study: Study, algorithm: str, kept: Callable[[Cell], bool] = lambda _: True) -> list[Pair]:
+    """Settings of one source that ran both ways."""
+    found = findings.paired(study, algorithm, findings.EVERYTHING)
+    return [(shared, alone) for shared, alone in found if shared.setting.pairs and kept(shared)]
+
+
+def gain(found: list[Pair]) -> Interval | None:
+    """The mean difference of last scores over settings, with its interval."""
+    if not found:
+        return None
+    shared, alone = (Scores.of([pair[side].final for pair in found]) for side in (0, 1))
+    return aggregate.bootstrap(aggregate.gain, shared, alone)
+
+
+def written(found: Interval | None) -> str:
+    return "–" if found is None else text.interval(found, plus=True)
+
+
+def label(name: str) -> str:
+    known = algorithms.entries().get(name)
+    return known.label if known else name
+
+
+def row(*cells: object) -> None:
+    print("| " + " | ".join(str(cell) for cell in cells) + " |")
+
+
+def header(*names: str) -> None:
+    row(*names)
+    row(*("---" for _ in names))
+
+
+def gains(study: Study) -> None:
+    """What sharing adds, by kind of own data and by robot."""
+    print("\n### Gain from sharing, in points of the normalised score\n")
+    header("method", *KINDS, *study.domains, "all", "settings that gain")
+    for name in study.sharing:
+        found = pairs(study, name)
+        rises = sum(shared.final.mean() > alone.final.mean() for shared, alone in found)
+        by_kind = (gain(pairs(study, name, lambda cell, k=kind: cell.setting.kind == k)) for kind in KINDS)
+        by_domain = (
+            gain(pairs(study, name, lambda cell, d=domain: cell.setting.domain == d)) for domain in study.domains
+        )
+        row(
+            label(name),
+            *map(written, by_kind),
+            *map(written, by_domain),
+            written(gain(found)),
+            f"{rises} of {len(found)}",
+        )
+
+
+def aggregates(study: Study) -> None:
+    """Every method over the settings that all of them ran."""
+    for scope in findings.scopes(study):
+        found = findings.aggregates(study, "final", scope)
+        if found is None:
+            continue
+        print(f"\n### {scope.capitalize()}: last scores over {len(found.settings)} settings\n")
+        names = list(found.rows[0].statistics)
+        header("method", "data", *names)
+        for line in found.rows:
+            data = "own" if line.alone else "own and shared"
+            row(label(line.algorithm), data, *(text.interval(line.statistics[name]) for name in names))
+
+
+def statements(study: Study) -> None:
+    """The paper's signs against these."""
+    print("\n### The paper's statements\n")
+    header("the paper's", "here")
+    mains = [s for s in study.settings if s.source == OWN]
+    means = {
+        name: [study.cells[s, name].final.mean() for s in mains if (s, name) in study.cells] for name in ("pbrl", "cql")
+    }
+    recorded = [found[0] for s in mains if (found := study.recorded(s))]
+    if all(means.values()) and recorded:
+        alone = (
+            f"PBRL {np.mean(means['pbrl']):.1f}, recorded data {np.mean(recorded):.1f}, CQL {np.mean(means['cql']):.1f}"
+        )
+        row("own data alone: PBRL above the recorded data above CQL, on the mean", alone)
+    for domain, paper in (("walker", "+56"), ("quadruped", "−1"), ("jaco", "−52")):
+        found = pairs(study, "cql", lambda cell, d=domain: cell.setting.domain == d)
+        change = None
+        if found:
+            each = [np.mean([r.returns.values[-1] for r in cell.seeds.values()]) for pair in found for cell in pair]
+            change = float(np.mean(each[::2]) - np.mean(each[1::2]))
+        row(
+            f"sharing changes CQL's return on the {domain} by {paper}",
+            "–" if change is None else text.signed(change, 0),
+        )
+    plain = pairs(study, "utds", lambda cell: cell.setting.kind in NOT_EXPERT)
+    rises = sum(shared.final.mean() > alone.final.mean() for shared, alone in plain)
+    row("UTDS gains on data that is not expert", f"{written(gain(plain))}; {rises} of {len(plain)} settings")
+    expert = pairs(study, "utds", lambda cell: cell.setting.kind == "expert")
+    row("and loses little on expert data", written(gain(expert)))
+    overall = findings.aggregates(study, "final", findings.EVERYTHING)
+    if overall is not None:
+        rows = sorted((r for r in overall.rows if not r.alone), key=lambda r: -r.statistics["IQM"].value)
+        order = ", ".join(f"{label(r.algorithm)} {r.statistics['IQM'].value:.1f}" for r in rows)
+        row("with sharing, UTDS is above CDS and CQL", f"IQM: {order}")
+
+
+def settings(study: Study) -> None:
+    """Every setting: what was recorded, and every method's mean last score."""
+    print("\n### Every setting: mean last score\n")
+    names = study.algorithms
+    header("task", "own data", "shared", "recorded", "best tenth", *map(label, names))
+    for setting in study.settings:
+        recorded = study.recorded(setting) or (float("nan"),) * 2
+        cells = (study.cells.get((setting, name)) for name in names)
+        values = (f"{cell.final.mean():.0f}" if cell else "" for cell in cells)
+        shared = "–" if setting.source == OWN else setting.source
+        row(setting.task, setting.kind, shared, *(f"{value:.0f}" for value in recorded), *values)
+
+
+def draw_gains(study: Study) -> None:
+    """The gain of every method by kind of own data, a panel per robot."""
+    with figures.panels(len(study.domains), 2.6 * len(study.domains), 2.6, sharey=True) as (figure, panels):
+        for axes, domain in zip(panels, study.domains, strict=True):
+            for place, name in enumerate(study.sharing):
+                colour = algorithms.entries()[name].colour
+                for x, kind in enumerate(KINDS):
+                    chosen = pairs(
+                        study, name, lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k)
+                    )
+                    each = [shared.final.mean() - alone.final.mean() for shared, alone in chosen]
+                    where = x + (place - (len(study.sharing) - 1) / 2) * 0.8 / len(study.sharing)
+                    axes.plot([where] * len(each), each, ".", color=colour, markersize=3, alpha=0.5)
+                    if each:
+                        once = label(name) if x == 0 else None
+                        axes.plot(where, np.mean(each), "_", color=colour, markersize=9, markeredgewidth=2, label=once)
+            axes.axhline(0, color=figures.INK, linewidth=0.7)
+            axes.set_xticks(range(len(KINDS)), [kind.replace("-", "-\n") for kind in KINDS])
+            axes.set_title(domain)
+        panels[0].set_ylabel("gain from sharing, points")
+        panels[-1].legend(loc="upper right")
+    figures.write(figure, HERE / "gains")
+
+
+def main(roots: list[Path]) -> None:
+    study = report.study(roots)
+    report.write(study, HERE / "report.html", csv=HERE / "scores.csv")
+    draw_gains(study)
+    gains(study)
+    aggregates(study)
+    statements(study)
+    settings(study)
+    for line in (*study.warnings, *study.missing):
+        print(f"- {line}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main([Path(name) for name in sys.argv[1:]])
