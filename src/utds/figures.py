@@ -15,9 +15,9 @@ import numpy as np
 from utds import files
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes  # as figures.Axes, in annotations elsewhere
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
 
 # Okabe and Ito's palette, told apart by every common kind of colour vision; series differ in marker and dash besides.
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9"

@@ -77,7 +77,8 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
     for index, statement in enumerate(STATEMENTS):
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.
         result = statement.run(np.random.default_rng([seed, index]), size, advance)
-        reports.append(statement.report(result))
+        about = statement.TITLE, statement.CLAIM, statement.NEEDS, statement.CODE
+        reports.append(Report(*about, statement.facts(result), statement.pictures(result)))
     documents = {picture.name: figures.svg(picture.figure) for report in reports for picture in report.pictures}
     for name, document in documents.items():
         _write(out / f"{name}.svg", document)
