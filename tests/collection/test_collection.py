@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from utds import serialization
-from utds.collection import kinds, ladder
+from utds.collection import Collect, kinds, ladder
 from utds.collection.online import Collection
-from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data import store
 from utds.data.dataset import Dataset

@@ -12,7 +12,7 @@ from utds import report
 from utds.algorithms import CQL, registry
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
-from utds.report import export, findings, text
+from utds.report import findings, text
 from utds.report.load import BETA
 from utds.report.table import ALL, Setting
 
@@ -264,7 +264,7 @@ def test_returns_are_never_averaged_over_domains(tmp_path, write_run):
     assert findings.gain(found, "utds").gain.value == pytest.approx(1.0)  # the first domain's, 10 × 0.1
     assert findings.gain(found, "utds", scope="robot").gain.value == pytest.approx(1000)
     assert "units of return" in text.title(found, findings.gain(found, "utds"))
-    assert "cart" in export.to_markdown(found)
+    assert "cart" in text.to_markdown(found)
 
 
 def test_an_older_run_gets_the_score_of_a_reference_that_came_later(tmp_path, write_run):
@@ -285,8 +285,8 @@ def test_recorded_data_stands_beside_the_algorithms(tmp_path, write_run):
     found = report.study([tmp_path])
     (setting,) = found.settings
     assert found.recorded(setting) == pytest.approx((0, 50))
-    assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in export.to_markdown(found)
-    assert next(csv.DictReader(export.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
+    assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in text.to_markdown(found)
+    assert next(csv.DictReader(text.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
     page = report.page.render(found)
     assert "recorded data, best tenth: 50.0" in page and 'class="axis mid"' in page
 
@@ -306,15 +306,15 @@ def test_costs(tmp_path, tree):
 
 def test_csv_and_markdown(benchmark_tree):
     found = report.study([benchmark_tree])
-    rows = list(csv.DictReader(export.to_csv(found).splitlines()))
+    rows = list(csv.DictReader(text.to_csv(found).splitlines()))
     assert len(rows) == sum(len(cell.seeds) for cell in found.cells.values())
     row = next(
         r for r in rows if (r["task"], r["source"], r["algorithm"], r["seed"]) == ("walker-walk", "run", "cds", "1")
     )
     cell = next(c for (s, label), c in found.cells.items() if label == "cds" and str(s) == "walker-walk/medium + run")
     assert float(row["final_score"]) == pytest.approx(cell.final[1])
-    text = export.to_markdown(found)
-    assert text.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in text
+    page = text.to_markdown(found)
+    assert page.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in page
 
 
 def test_commands_say_what_was_run(tmp_path, write_run):

@@ -2,15 +2,11 @@
 
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from utds import figures
 from utds.adviser.dynamics import Check
 from utds.adviser.transitions import Worth
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WORTHWHILE = 0.05  # least relative shrinkage of the bound for which sharing is recommended
 WORTH_ADDING = 0.1  # least relative growth of the score for which one more dataset is recommended
@@ -172,7 +168,7 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def draw(advice: Advice) -> "Figure":
+def draw(advice: Advice) -> "figures.Figure":
     """Left: returns of every dataset under the main task. Right: predicted gain of sharing, the order of the advice."""
     rows = max(len(advice.candidates) + 1, min(len(advice.options), _MOST))
     letters = _letters(advice)
@@ -188,7 +184,7 @@ def _letters(advice: Advice) -> dict[str, str]:
     return {c.name: str(i + 1) if many else ascii_uppercase[i] for i, c in enumerate(advice.candidates)}
 
 
-def _returns(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
+def _returns(axes: "figures.Axes", advice: Advice, letters: dict[str, str]) -> None:
     """A box from quartile to quartile, whiskers to the ends, a diamond at the mean of the best tenth."""
     named = [("own", advice.main, advice.worth, figures.BLUE)]
     for candidate in advice.candidates:
@@ -209,7 +205,7 @@ def _returns(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
     axes.set(xlabel=f"return under {advice.task}\n(diamond: mean of the best tenth)", title="What the data is worth")
 
 
-def _gains(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
+def _gains(axes: "figures.Axes", advice: Advice, letters: dict[str, str]) -> None:
     """A bar for each option, the chosen one filled, with the shrinkage of the bound beside it."""
     chosen, shown = advice.choice, advice.options[:_MOST]
     for place, option in enumerate(shown):

@@ -28,9 +28,8 @@ import numpy as np
 from utds import domains, files, progress, serialization
 from utds.algorithms.base import Spec, jit
 from utds.algorithms.td3 import TD3, State
-from utds.collection import ladder
+from utds.collection import Collect, ladder
 from utds.collection.ladder import Ladder
-from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator

@@ -2,15 +2,14 @@
 
 load      run directories -> results, their labels and commands
 table     results -> one table of cells       findings  gains, aggregates, costs, ablations
-text      findings in sentences               figures, page   drawing and the page
-export    CSV and Markdown
+text      findings in sentences, CSV and Markdown                figures, page   drawing and the page
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from utds import files, progress
-from utds.report import export, load, page
+from utds.report import load, page, text
 from utds.report.table import Study
 
 
@@ -24,9 +23,9 @@ def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | Non
     with progress.bar("report", total=page.work(found), unit="statistics") as advance:
         documents = {out: page.render(found, advance)}
     if csv:
-        documents[csv] = export.to_csv(found)
+        documents[csv] = text.to_csv(found)
     if markdown:
-        documents[markdown] = export.to_markdown(found)
-    for path, text in documents.items():
+        documents[markdown] = text.to_markdown(found)
+    for path, document in documents.items():
         with files.atomic(path) as part:
-            part.write_text(text, encoding="utf-8")
+            part.write_text(document, encoding="utf-8")

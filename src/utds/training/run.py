@@ -293,10 +293,6 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
 
-    def forget_after(self, step: int) -> None:
-        """Drop rows past `step`, which a killed run logged after its last checkpoint and will log again."""
-        run_files.forget_after(self.path, step)
-
     def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
         """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
 
