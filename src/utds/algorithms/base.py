@@ -27,6 +27,7 @@ import optax
 from jax import Array
 
 from utds.errors import ConfigError
+from utds.networks import MLP, deterministic, q_values
 from utds.normalizer import Normalizer
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Mean(NamedTuple):
 
 
 Metrics = dict[str, Any]  # scalars, or `Mean`s
+CriticInputs = dict[str, Array]  # every array [B, …], so that a batch can be cut into microbatches
 
 
 @partial(
@@ -245,6 +247,73 @@ def accumulated_gradient(
 
     grads, metrics = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), split)
     return grads, reduce(metrics)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """What algorithms with a policy have in common."""
+
+    width: int = 256  # units of a hidden layer
+    layers: int = 2  # hidden layers
+    layer_norm: bool = False  # normalise hidden layers before their activation
+    normalise: bool = True  # scale observations by the data's mean and standard deviation
+    batch_size: int = 256  # transitions a gradient step
+    actor_lr: float = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
+    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
+        """Uniform over the pooled transitions."""
+        return pool.sample(key, self.batch_size)
+
+    def act(self, state: Any, observations: Array) -> Array:
+        """The policy without noise: [B, O] -> [B, A]."""
+        return deterministic(state.actor, state.normalizer(observations))
+
+    def actor_step(self, state: Any, loss: Callable[..., tuple[Array, Metrics]], *args: Any) -> tuple[Any, Metrics]:
+        """One step of the policy down `loss(actor, *args) -> (loss, metrics)`."""
+        grads, metrics = jax.grad(loss, has_aux=True)(state.actor, *args)
+        lr = annealed_lr(self.actor_lr, state.step, self.anneal_steps)
+        actor, opt_state = adam_step(grads, state.actor, state.actor_opt_state, lr)
+        return state._replace(actor=actor, actor_opt_state=opt_state), metrics
+
+
+@dataclass(frozen=True)
+class ActorCritic(Actor):
+    """What algorithms with an ensemble of critics have in common."""
+
+    num_critics: int = 2  # critics in the ensemble, E
+    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
+    discount: float = 0.99  # γ
+    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
+    tau: float = 5e-3  # share of the online networks mixed into the target networks at each move
+    critic_lr: float = 3e-4  # Adam's learning rate of the critics, and of IQL's value
+
+    def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
+        """Uniform over the pooled transitions."""
+        return pool.sample(key, self.batch_size, self.n_step, self.discount)
+
+    def bellman_loss(self, critic: MLP, inputs: CriticInputs, name: str = "critic_loss") -> tuple[Array, Metrics]:
+        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
+        q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
+        loss = jnp.mean((q - inputs["targets"]) ** 2)
+        return self.num_critics * loss, {
+            name: loss,
+            "q_mean": jnp.mean(q),
+            "q_abs_max": jnp.max(jnp.abs(q)),
+            "target_mean": jnp.mean(inputs["targets"]),
+        }
+
+    def critic_step(
+        self, state: Any, loss: Callable[..., tuple[Array, Metrics]], inputs: CriticInputs
+    ) -> tuple[Any, Metrics]:
+        """One step of the critics down `loss(critic, inputs) -> (loss, metrics)`."""
+        grads, metrics = accumulated_gradient(loss, state.critic, inputs, self.microbatch)
+        lr = annealed_lr(self.critic_lr, state.step, self.anneal_steps)
+        critic, opt_state = adam_step(grads, state.critic, state.critic_opt_state, lr)
+        return state._replace(critic=critic, critic_opt_state=opt_state), metrics
 
 
 def validate(config: Any) -> None:
