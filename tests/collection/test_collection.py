@@ -14,8 +14,7 @@ from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
-from utds.networks import Layer
-from utds.normalizer import Normalizer
+from utds.networks import Layer, Normalizer
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-left"

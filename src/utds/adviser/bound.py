@@ -19,7 +19,7 @@ from utds.adviser.transitions import Array, Floats, normalizer_of, pairs
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.linear.regression import inverse_root
-from utds.normalizer import Normalizer
+from utds.networks import Normalizer
 
 Subset = tuple[int, ...]  # candidates, counted from 0; () is the main data alone
 

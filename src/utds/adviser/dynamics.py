@@ -23,7 +23,7 @@ from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.data.weights import Source
 from utds.errors import ConfigError
-from utds.normalizer import Normalizer, divisor
+from utds.networks import Normalizer, divisor
 
 Verdict = Literal["same", "different", "unknown", "trusted"]
 

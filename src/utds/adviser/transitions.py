@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.errors import DataError
-from utds.normalizer import Normalizer, divisor
+from utds.networks import Normalizer, divisor
 
 Floats = NDArray[np.float32]
 Array = NDArray[np.float64]

@@ -14,7 +14,6 @@ A `Mean` is averaged over the rows that it is about, of which a batch may have n
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -27,18 +26,13 @@ import optax
 from jax import Array
 
 from utds.errors import ConfigError
-from utds.networks import MLP, deterministic, q_values
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, deterministic, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 T = TypeVar("T")
 Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
-
-# XLA's default library for products on CPUs is made for large matrices: without it networks of 256 units learn 5 to
-# 20 % faster, and small ones as fast.
-ON_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = (
@@ -148,35 +142,6 @@ class Algorithm(Protocol):
     def update(self, state: Any, batch: Batch, key: Array) -> tuple[Any, Metrics]: ...
 
     def act(self, state: Any, observations: Array) -> Array: ...
-
-
-def jit(function: Callable[..., T], **options: Any) -> Callable[..., T]:
-    """`jax.jit` for gradient steps, with the compiler's options for this machine. Options are those of `jax.jit`.
-
-    What the machine has is asked at the first call: importing a module must not start JAX.
-    """
-
-    @functools.cache
-    def compiled() -> Callable[..., T]:
-        return jax.jit(function, compiler_options=compiler_options(), **options)
-
-    @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> T:
-        return compiled()(*args, **named)
-
-    return call
-
-
-@functools.cache
-def compiler_options() -> dict[str, str]:
-    """`ON_CPU` on a CPU whose compiler knows it: it is an experiment of XLA's, which may end with any version."""
-    if jax.default_backend() != "cpu":
-        return {}
-    try:
-        jax.jit(lambda x: x, compiler_options=ON_CPU).lower(0.0).compile()
-    except Exception:  # JAX says it with several types, by version
-        return {}
-    return ON_CPU
 
 
 def adam_init(params: Any, lr: float) -> optax.OptState:

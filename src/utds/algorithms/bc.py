@@ -11,8 +11,7 @@ from jax import Array
 from utds.algorithms import base
 from utds.algorithms.base import Actor, Metrics, Spec
 from utds.algorithms.registry import register_algorithm
-from utds.networks import MLP, deterministic, init_mlp
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, deterministic, init_mlp
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch

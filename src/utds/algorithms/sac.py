@@ -20,8 +20,7 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
-from utds.networks import MLP, gaussian, init_ensemble, init_mlp, q_values, squash
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, gaussian, init_ensemble, init_mlp, q_values, squash
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch

@@ -18,8 +18,7 @@ from jax import Array
 from utds.algorithms import base
 from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
 from utds.algorithms.registry import register_algorithm
-from utds.networks import MLP, deterministic, init_ensemble, init_mlp, mlp, q_values
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch

@@ -26,7 +26,7 @@ import jax
 import numpy as np
 
 from utds import domains, files, progress, serialization
-from utds.algorithms.base import Spec, jit
+from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
 from utds.collection import Collect, ladder
 from utds.collection.ladder import Ladder
@@ -36,6 +36,7 @@ from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
+from utds.networks import jit
 from utds.progress import Advance
 
 

@@ -27,7 +27,7 @@ from utds.data.pool import Columns, Info, Pool, Ranges, Sampling
 from utds.data.weights import Source, Weights
 from utds.data.weights import make as weigh
 from utds.errors import ConfigError, DataError
-from utds.normalizer import divisor
+from utds.networks import divisor
 
 _ALIGNMENT = 64  # bytes; what XLA wants of memory that it is to use in place
 

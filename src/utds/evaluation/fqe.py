@@ -31,8 +31,7 @@ from utds.algorithms import base
 from utds.data.pool import Pool
 from utds.errors import ConfigError, TrainingError
 from utds.evaluation.rollout import Act
-from utds.networks import MLP, ensemble, init_ensemble
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, ensemble, init_ensemble, jit
 
 BURST = 250  # gradient steps between looks at the progress bar
 BLOCK = 1 << 16  # observations handed to the policy at once
@@ -259,7 +258,7 @@ def _init(fqe: FQE, key: Array, inputs: int) -> State:
     return State(jnp.zeros((), jnp.int32), critic, target, base.adam_init(critic, fqe.lr))
 
 
-@partial(base.jit, static_argnums=0, donate_argnums=1)
+@partial(jit, static_argnums=0, donate_argnums=1)
 def _advance(
     fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array, steps: int
 ) -> tuple[State, Array]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from utds import figures
-from utds.normalizer import Normalizer
+from utds.networks import Normalizer
 from utds.uncertainty.measure import DEFINITIONS, MEASURES, Comparison, Points
 
 CELLS = 40  # of the map, in each direction
