@@ -95,8 +95,7 @@ def log_bins(values: np.ndarray, count: int = 40) -> np.ndarray:
 def write(figure: "Figure", path: Path) -> tuple[Path, Path]:
     """The figure as <path>.svg and <path>.png, in the style that it was drawn in."""
     vector, raster = path.with_suffix(".svg"), path.with_suffix(".png")
-    with files.atomic(vector) as part:
-        part.write_text(svg(figure), encoding="utf-8")
+    files.write_text(vector, svg(figure))
     with files.atomic(raster) as part:
         figure.savefig(part, dpi=DPI, format="png", metadata={"Software": None})
     return vector, raster

@@ -1,15 +1,18 @@
 """The advice: every candidate's worth, dynamics, coverage and bound, ranked; what to do in words and as a picture."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from string import ascii_uppercase
 from typing import Any
 
+import numpy as np
+
 from utds import figures
+from utds.adviser.bound import Array
 from utds.adviser.dynamics import Check
-from utds.adviser.transitions import Worth
 
 WORTHWHILE = 0.05  # least relative shrinkage of the bound for which sharing is recommended
 WORTH_ADDING = 0.1  # least relative growth of the score for which one more dataset is recommended
+BEST = 0.1  # share of the episodes that count as a dataset's best
 _MOST = 8  # options that the figure shows
 
 # What docs/guides/advise.md measures on its held-out runs; the tests hold the two together.
@@ -18,6 +21,25 @@ RELIABILITY = (
     "a rank correlation of 0.85, predicted and measured gains one of 0.27; the first choice was the best or "
     "second-best of three sources for 12 of 15 main datasets (10 by chance)."
 )
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a dataset is worth: returns of its episodes under the main task's reward."""
+
+    mean: float
+    quartiles: tuple[float, float, float, float, float]  # least, 25 %, median, 75 %, greatest
+    best: float  # mean over the best tenth of the episodes
+    beyond: float  # share of the episodes that return more than the main data's `best`
+    returns: Array = field(repr=False, compare=False)  # [E]
+
+
+def worth(returns: Array, against: float | None = None) -> Worth:
+    """The worth of episodes with these returns [E], held against the best of the main data."""
+    least, low, median, high, greatest = (float(v) for v in np.quantile(returns, [0, 0.25, 0.5, 0.75, 1]))
+    best = float(np.sort(returns)[-max(1, round(BEST * len(returns))) :].mean())
+    beyond = float((returns > (best if against is None else against)).mean())
+    return Worth(float(returns.mean()), (least, low, median, high, greatest), best, beyond, returns)
 
 
 @dataclass(frozen=True)

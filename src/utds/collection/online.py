@@ -174,8 +174,8 @@ class Collection:
         if not path.exists():
             serialization.save(path, policy_of(state), {"steps": steps, "return": mean})
         rows[steps] = f"{steps},{mean:.3f},{error:.3f}"
-        with files.atomic(self.folder / "evaluations.csv") as part:
-            part.write_text("\n".join(["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]))
+        lines = ["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]
+        files.write_text(self.folder / "evaluations.csv", "\n".join(lines))
         advance(0, note=f"return {mean:.0f}")
         progress.line(f"{self.folder}: step {steps} of {self.total_steps}, return {mean:.0f}")
 

@@ -27,5 +27,4 @@ def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | Non
     if markdown:
         documents[markdown] = text.to_markdown(found)
     for path, document in documents.items():
-        with files.atomic(path) as part:
-            part.write_text(document, encoding="utf-8")
+        files.write_text(path, document)
