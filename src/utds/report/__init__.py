@@ -1,8 +1,8 @@
 """What came out of a tree of runs, on one self-contained page.
 
 load      run directories -> results, their labels and commands
-table     results -> one table of cells       findings  gains, aggregates, costs, ablations
-text      findings in sentences, CSV and Markdown                figures, page   drawing and the page
+table     results -> one table of outcomes    findings        gains, aggregates, costs, ablations
+text      findings in words, CSV, Markdown    figures, page   drawing and the page
 """
 
 from collections.abc import Sequence

@@ -110,13 +110,13 @@ def to_csv(study: Study) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
     writer.writeheader()
-    for cell in study.cells.values():
-        for number, seed in cell.seeds.items():
-            result = next(result for result in cell.results if number in result.seeds)
+    for outcome in study.outcomes.values():
+        for number, seed in outcome.seeds.items():
+            result = next(result for result in outcome.results if number in result.seeds)
             returns, scores = seed.returns.values, seed.scores.values if seed.scores else None
             writer.writerow(
-                cell.setting._asdict()
-                | {"algorithm": cell.algorithm, "seed": number, "steps": result.config["steps"]}
+                outcome.setting._asdict()
+                | {"algorithm": outcome.algorithm, "seed": number, "steps": result.config["steps"]}
                 | {"final_return": returns[-1], "best_return": returns.max()}
                 | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
                 | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
@@ -150,7 +150,7 @@ def to_markdown(study: Study) -> str:
                 (r.algorithm + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names)) for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
-    if study.cells:
+    if study.outcomes:
         columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
         lines += ["## Settings", "", *_table(columns, _settings(study))]
     for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
@@ -171,12 +171,12 @@ def _candidates(found: Comparison) -> list[tuple[object, ...]]:
 
 def _settings(study: Study) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
-    for cell in study.cells.values():
-        alone = study.single(cell.setting, cell.algorithm) if cell.setting.source != OWN else None
-        gain = interval(aggregate.welch(cell.final, alone.final), 1, True) if alone else "–"
-        numbers = (f"{cell.final.mean():.1f}", f"{cell.best.mean():.1f}", gain)
-        rows.append((cell.setting.main, cell.setting.source, cell.algorithm, len(cell.seeds), *numbers))
-    for main in dict.fromkeys(cell.setting.main for cell in study.cells.values()):
+    for outcome in study.outcomes.values():
+        alone = study.single(outcome.setting, outcome.algorithm) if outcome.setting.source != OWN else None
+        gain = interval(aggregate.welch(outcome.final, alone.final), 1, True) if alone else "–"
+        numbers = (f"{outcome.final.mean():.1f}", f"{outcome.best.mean():.1f}", gain)
+        rows.append((outcome.setting.main, outcome.setting.source, outcome.algorithm, len(outcome.seeds), *numbers))
+    for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
             rows.append((main, main.source, name, "–", f"{value:.1f}", "–", "–"))
     return rows
