@@ -20,8 +20,8 @@ import numpy as np
 from common import RATIO, fastest, require, table, verdict
 from utds import domains
 from utds.algorithms.td3 import State
+from utds.collection import Collect
 from utds.collection.online import Collection, _act, _learn, learner
-from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.dm_control_utils import quiet_import

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from utds.collection.options import Collect
+from utds.collection import Collect
 
 
 class Torch:

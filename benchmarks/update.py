@@ -17,10 +17,10 @@ import numpy as np
 from common import RATIO, ratio, require, rounds, table, verdict
 from utds import algorithms
 from utds.algorithms import CDS, UTDS, Algorithm, Spec
-from utds.algorithms.base import jit
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
+from utds.networks import jit
 from utds.training import loop
 
 OBSERVATION, ACTION = 24, 6  # walker

@@ -22,7 +22,7 @@ ROOMS = (  # those of one row don't know each other
     ("figures",),
     ("linear",),
     ("domains",),
-    ("networks", "normalizer", "serialization"),
+    ("networks", "serialization"),
     ("data",),
     ("algorithms",),
     ("adviser",),
@@ -39,7 +39,7 @@ ROOMS = (  # those of one row don't know each other
 
 # Imports that point to the right all the same: (module, what it imports), each with the reason. Remove, don't add.
 EXCEPTIONS = {
-    ("utds.normalizer", "utds.data.pool"): "the type of a batch, for annotations only",
+    ("utds.networks", "utds.data.pool"): "the type of a batch, for annotations only",
     ("utds.training.run", "utds.export"): "Run.export, called from Python: loaded when it is used",
 }
 

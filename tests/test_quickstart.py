@@ -8,7 +8,6 @@ from matplotlib.colors import to_hex
 from utds import algorithms, quickstart, training
 from utds.data.dataset import Dataset
 from utds.evaluation import Evaluation
-from utds.quickstart import pictures
 
 
 def dataset(task: str, steps: int) -> Dataset:
@@ -39,7 +38,7 @@ def pool(data):
 def test_curves_carry_the_registered_colours_and_the_quickstarts_labels():
     rows = [{"step": step, "return": 2.0 * step, "standard_error": 0.5} for step in (1, 2, 3)]
     runs = dict.fromkeys(quickstart.METHODS, SimpleNamespace(evaluations=rows))
-    (axes,) = pictures.curves("task", dataset("main", 3), runs, quickstart.METHODS).axes
+    (axes,) = quickstart.curves("task", dataset("main", 3), runs).axes
     lines = [line for line in axes.lines if not line.get_label().startswith("_")]
     assert [line.get_label() for line in lines] == list(quickstart.METHODS.values())
     assert [to_hex(line.get_color()) for line in lines] == [algorithms.entry(name).colour for name in runs]

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 from utds import domains, files
 from utds.collection import kinds, ladder
 from utds.data.lake import share
-from utds.evaluation import coverage, fqe, rollout
+from utds.evaluation import fqe, rollout
 
 EXPLORING = ("medium-replay", "replay")  # kinds of data whose episodes start as exploration does
 
@@ -46,7 +46,7 @@ def lines(task: str, kind: str, episodes: int, seed: int, judge: fqe.FQE, true: 
     for rung, value in true.items():
         estimate = found[str(rung)]
         low, high = estimate.interval
-        outside = coverage.outside(rungs.act(rung), pool, seed)
+        outside = fqe.outside(rungs.act(rung), pool, seed)
         holds = "yes" if low <= value <= high else "no"
         rows.append(f"| {rungs.returns[rung]:.0f} | {value:.1f} | {estimate} | {holds} | {outside:.0%} |")
     if len(true) > 2:

@@ -15,9 +15,9 @@ import numpy as np
 from utds import files
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    from matplotlib.axes import Axes as Axes  # as figures.Axes, in annotations elsewhere
     from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Figure
 
 # Okabe and Ito's palette, told apart by every common kind of colour vision; series differ in marker and dash besides.
 BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY = "#0072b2", "#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9"
@@ -95,8 +95,7 @@ def log_bins(values: np.ndarray, count: int = 40) -> np.ndarray:
 def write(figure: "Figure", path: Path) -> tuple[Path, Path]:
     """The figure as <path>.svg and <path>.png, in the style that it was drawn in."""
     vector, raster = path.with_suffix(".svg"), path.with_suffix(".png")
-    with files.atomic(vector) as part:
-        part.write_text(svg(figure), encoding="utf-8")
+    files.write_text(vector, svg(figure))
     with files.atomic(raster) as part:
         figure.savefig(part, dpi=DPI, format="png", metadata={"Software": None})
     return vector, raster

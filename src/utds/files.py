@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import importlib.util
 import json
 import os
 import re
@@ -27,7 +28,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from utds.errors import BusyError, DataError
+from utds.errors import BusyError, DataError, Error
 
 PATIENCE = 0.5  # seconds to wait for a lock: who merely looks whether it is held lets go sooner
 UNLOCKED = (60.0, 86_400.0)  # age in seconds of what nobody can be at work on: with an empty lock, and with none
@@ -185,10 +186,24 @@ def explained(doing: str) -> Iterator[None]:
         raise DataError(f"could not {doing}: {what.splitlines()[0]}") from error
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file, atomically."""
+    with atomic(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write `value` as indented JSON, atomically. NaN and infinity are refused: JSON has none."""
-    with atomic(path) as part:
-        part.write_text(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def run_named(variable: str, error: type[Error]) -> None:
+    """Run the Python files that an environment variable names, separated as in `PATH`."""
+    for path in filter(None, os.environ.get(variable, "").split(os.pathsep)):
+        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
+        if spec is None or spec.loader is None or not Path(path).is_file():
+            raise error(f"{variable} names {path!r}, which is no Python file")
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -1,23 +1,36 @@
-"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, two kinds of actor, and supervised fits.
+"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, two kinds of actor; how they are fitted,
+compiled, and what they read is normalised.
 
 An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
 """
 
+from __future__ import annotations
+
+import functools
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
 from utds.progress import Advance
 
+if TYPE_CHECKING:
+    from utds.data.pool import Batch
+
 T = TypeVar("T")
 
+# XLA's default library for products on CPUs is made for large matrices: without it networks of 256 units learn 5 to
+# 20 % faster, and small ones as fast.
+ON_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
+
 BURST = 250  # gradient steps of `fit` between two moves of the progress bar
+MIN_STD = 1e-6  # standard deviation below which a feature counts as constant
 LOG_STD = (-5.0, 2.0)  # bounds of a Gaussian actor's log standard deviation, as in SAC and CQL
 
 
@@ -166,6 +179,35 @@ def parameter_count(params: object) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
+def jit(function: Callable[..., T], **options: Any) -> Callable[..., T]:
+    """`jax.jit` for gradient steps, with the compiler's options for this machine. Options are those of `jax.jit`.
+
+    What the machine has is asked at the first call: importing a module must not start JAX.
+    """
+
+    @functools.cache
+    def compiled() -> Callable[..., T]:
+        return jax.jit(function, compiler_options=compiler_options(), **options)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> T:
+        return compiled()(*args, **named)
+
+    return call
+
+
+@functools.cache
+def compiler_options() -> dict[str, str]:
+    """`ON_CPU` on a CPU whose compiler knows it: it is an experiment of XLA's, which may end with any version."""
+    if jax.default_backend() != "cpu":
+        return {}
+    try:
+        jax.jit(lambda x: x, compiler_options=ON_CPU).lower(0.0).compile()
+    except Exception:  # JAX says it with several types, by version
+        return {}
+    return ON_CPU
+
+
 def fit(
     params: T, loss: Callable[[T, Any, Array], Array], data: Any, keys: Array, lr: float, advance: Advance | None = None
 ) -> T:
@@ -188,7 +230,7 @@ def _adam(lr: float, steps: int) -> optax.GradientTransformation:
     return optax.adam(optax.cosine_decay_schedule(lr, steps))
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jit, static_argnums=(0, 1, 2))
 def _descend(
     loss: Callable[[T, Any, Array], Array], lr: float, steps: int, params: T, opt_state: Any, data: Any, keys: Array
 ) -> tuple[T, Any, Array]:
@@ -234,3 +276,33 @@ def _mean(x: Array) -> Array:
     layer norm a tenth less time.
     """
     return jnp.matmul(x, jnp.full((x.shape[-1], 1), 1 / x.shape[-1], x.dtype), precision="highest")
+
+
+def divisor(std: Any) -> Any:
+    """What to divide by: `std` [O], and 1 where a feature is constant, which is centred and left unscaled."""
+    return (jnp if isinstance(std, jax.Array) else np).where(std < MIN_STD, 1.0, std)
+
+
+class Normalizer(NamedTuple):
+    """The normalisation of observations. As part of a policy's state it lets the policy stand alone."""
+
+    mean: Any  # [O]
+    std: Any  # [O]; 1 where a feature is constant
+
+    @staticmethod
+    def of(mean: Any, std: Any) -> Normalizer:
+        """From statistics [O] as they were measured, constant features included."""
+        return Normalizer(mean, divisor(std))
+
+    @staticmethod
+    def fit(rows: np.ndarray) -> Normalizer:
+        """From the rows [n, O] themselves."""
+        return Normalizer.of(rows.mean(axis=0), rows.std(axis=0))
+
+    def __call__(self, observations: Any) -> Any:
+        """[B, O] -> [B, O]."""
+        return (observations - self.mean) / self.std
+
+    def batch(self, batch: Batch) -> Batch:
+        """The batch with both observations normalised."""
+        return batch._replace(observations=self(batch.observations), next_observations=self(batch.next_observations))

@@ -10,9 +10,8 @@ import pytest
 import utds
 from utds import adviser
 from utds.adviser import ranking
-from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, draw, number
+from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, draw, number, worth
 from utds.adviser.dynamics import Check
-from utds.adviser.transitions import worth
 from utds.cli import main
 from utds.cli.advise import _two_lines
 from utds.errors import ConfigError

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from utds.adviser import bound, transitions
+from utds.adviser import advice, bound
 from utds.data.dataset import Dataset
 
 
@@ -27,7 +27,7 @@ def coverage(*datasets):
 
 
 def test_worth_by_hand():
-    found = transitions.worth(np.arange(1.0, 21.0), against=15.0)
+    found = advice.worth(np.arange(1.0, 21.0), against=15.0)
     assert (found.mean, found.best, found.beyond) == (10.5, 19.5, 0.25)  # best tenth: 19 and 20; 16 … 20 are beyond
     assert found.quartiles == (1, 5.75, 10.5, 15.25, 20)
 

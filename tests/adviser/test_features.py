@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from utds.adviser import bound, transitions
+from utds.adviser import bound
 from utds.data.dataset import Dataset
 from utds.linear.regression import covariance, gamma_lcb
 
@@ -20,7 +20,7 @@ def test_products_of_features_are_the_gaussian_kernel():
     """φ(x)ᵀφ(y) → exp(−‖x − y‖²/2ℓ²) (Rahimi and Recht, 2007), here within 4 standard errors of 20,000 features."""
     data = dataset(500)
     found = bound.make_features([data], 20_000, seed=1, reach=0.7)
-    some = transitions.pairs(data, np.arange(40))
+    some = bound.pairs(data, np.arange(40))
     phi, scaled = found(some), found.normalizer(some)
     distance = np.linalg.norm(scaled[:, None] - scaled[None], axis=2)
     length = 1 / found.weight.std()
@@ -31,7 +31,7 @@ def test_length_scale_is_a_share_of_the_median_distance():
     data = dataset(1000)
     narrow, wide = (bound.make_features([data], 4000, seed=2, reach=reach) for reach in (0.5, 1.0))
     np.testing.assert_allclose(narrow.weight, 2 * wide.weight, rtol=1e-5)
-    scaled = wide.normalizer(transitions.pairs(data, np.arange(1000)))
+    scaled = wide.normalizer(bound.pairs(data, np.arange(1000)))
     median = np.median([np.linalg.norm(a - b) for a, b in zip(scaled[::2], scaled[1::2], strict=True)])
     assert 1 / wide.weight.std() == pytest.approx(median, rel=0.06)
 
@@ -40,7 +40,7 @@ def test_width_is_the_theorys():
     """The same Γ_lcb as the linear MDPs' code computes from the features themselves."""
     data = dataset(300)
     space = bound.make_features([data], 64, seed=0, reach=0.5)
-    phi = space(transitions.pairs(data, np.arange(300))).astype(np.float64)
+    phi = space(bound.pairs(data, np.arange(300))).astype(np.float64)
     width = bound.Width.of(bound.gram(data, space, 1000))
     np.testing.assert_allclose(width(phi[:20].astype(np.float32)), gamma_lcb(phi[:20], covariance(phi, 1.0)), rtol=1e-4)
 
@@ -49,7 +49,7 @@ def test_width_without_a_sample_needs_no_second_factor():
     """Sherman and Morrison against the covariance of the other rows."""
     data = dataset(80)
     space = bound.make_features([data], 32, seed=0, reach=0.5)
-    phi = space(transitions.pairs(data, np.arange(80))).astype(np.float64)
+    phi = space(bound.pairs(data, np.arange(80))).astype(np.float64)
     width = bound.Width.of(phi.T @ phi)
     for left in (0, 41):
         others = covariance(np.delete(phi, left, axis=0), 1.0)
@@ -66,6 +66,6 @@ def test_a_limit_counts_the_rest_by_the_sample():
 
 def test_large_datasets_do_not_bend_the_scale():
     """Means and deviations are over datasets, each counting once: of N(0, 1) and N(4, 1) they are 2 and √5."""
-    normalizer = transitions.normalizer_of([dataset(200), dataset(20_000, seed=1, centre=4.0)])
+    normalizer = bound.normalizer_of([dataset(200), dataset(20_000, seed=1, centre=4.0)])
     np.testing.assert_allclose(normalizer.mean[:2], 2, atol=0.15)
     np.testing.assert_allclose(normalizer.std[:2], np.sqrt(5), atol=0.15)

@@ -65,7 +65,7 @@ def test_iql_losses_equal_numpy(batch):
     y = r + 0.99 * (1 - d) * numpy_mlp(state.value, s2)[:, 0]
     inputs = algo.critic_inputs(state, batch)
     np.testing.assert_allclose(inputs["targets"], y, atol=1e-5)
-    loss, _ = algo.critic_loss(state.critic, inputs)
+    loss, _ = algo.bellman_loss(state.critic, inputs)
     assert loss == pytest.approx(np.sum(np.mean((numpy_q(state.critic, s, a) - y) ** 2, axis=1)), abs=1e-4)
 
 

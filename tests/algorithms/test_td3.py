@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from utds import algorithms
+from utds import algorithms, networks
 from utds.algorithms import BC, TD3, TD3BC, Spec, base
 from utds.errors import ConfigError
 
@@ -62,7 +62,7 @@ def test_policy_losses_equal_numpy(batch):
     loss, metrics = TD3BC(**SMALL, alpha=2.0).actor_loss(state.actor, state, batch)
     assert loss == pytest.approx(cloning - 2.0 / np.abs(q).mean() * q.mean(), abs=1e-5)
     assert metrics["cloning_loss"] == pytest.approx(cloning, abs=1e-5)
-    assert BC(**SMALL).actor_loss(state.actor, batch) == pytest.approx(cloning, abs=1e-5)
+    assert BC(**SMALL).actor_loss(state.actor, batch)[0] == pytest.approx(cloning, abs=1e-5)
 
 
 def test_pretanh_l2_adds_the_squared_outputs_before_tanh(batch):
@@ -193,18 +193,18 @@ def test_of_a_delayed_policy_a_maximum_is_not_scaled_and_a_mean_over_rows_keeps_
 
 
 def test_the_compilers_option_is_for_cpus_that_know_it(monkeypatch):
-    base.compiler_options.cache_clear()
-    assert base.compiler_options() == base.ON_CPU  # this JAX knows it
-    double = base.jit(lambda n, x: n * x, static_argnums=0)
+    networks.compiler_options.cache_clear()
+    assert networks.compiler_options() == networks.ON_CPU  # this JAX knows it
+    double = networks.jit(lambda n, x: n * x, static_argnums=0)
     assert double(2, jnp.float32(3)) == 6
     try:
-        base.compiler_options.cache_clear()
-        monkeypatch.setattr(base, "ON_CPU", {"xla_cpu_no_such_option": "1"})
-        assert base.compiler_options() == {}
-        assert base.jit(lambda x: 2 * x)(jnp.float32(3)) == 6
-        base.compiler_options.cache_clear()
+        networks.compiler_options.cache_clear()
+        monkeypatch.setattr(networks, "ON_CPU", {"xla_cpu_no_such_option": "1"})
+        assert networks.compiler_options() == {}
+        assert networks.jit(lambda x: 2 * x)(jnp.float32(3)) == 6
+        networks.compiler_options.cache_clear()
         monkeypatch.undo()
         monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-        assert base.compiler_options() == {}
+        assert networks.compiler_options() == {}
     finally:
-        base.compiler_options.cache_clear()
+        networks.compiler_options.cache_clear()

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 
 from utds import serialization
-from utds.collection import kinds, ladder
+from utds.collection import Collect, kinds, ladder
 from utds.collection.online import Collection
-from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
-from utds.networks import Layer
-from utds.normalizer import Normalizer
+from utds.networks import Layer, Normalizer
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-left"

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from utds.collection import Collect
 from utds.collection.online import Collection
-from utds.collection.options import Collect
 from utds.data import ids, store
 
 pytestmark = pytest.mark.usefixtures("tiny")

@@ -9,7 +9,7 @@ from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
-from utds.evaluation import coverage, fqe, rollout
+from utds.evaluation import fqe, rollout
 from utds.evaluation.fqe import FQE, Estimate
 
 
@@ -160,10 +160,10 @@ def test_outside_tells_a_policy_of_the_data_from_a_stranger():
     kept[200::201] = False
     data = Dataset.from_arrays(states, actions[kept], np.zeros(2000), lengths=[200] * 10, task="main")
     pool = share(data)
-    assert coverage.outside(lambda o: 0.5 * o[:, :1], pool) < 0.1
-    assert coverage.outside(lambda o: -0.5 * o[:, :1], pool) > 0.5
+    assert fqe.outside(lambda o: 0.5 * o[:, :1], pool) < 0.1
+    assert fqe.outside(lambda o: -0.5 * o[:, :1], pool) > 0.5
     one = share(data.select([0]))  # a single episode: all that there is to compare with is itself
-    assert coverage.outside(lambda o: 0.5 * o[:, :1], one) < 0.3
+    assert fqe.outside(lambda o: 0.5 * o[:, :1], one) < 0.3
 
 
 TASK, DISCOUNT = "pointmass-reach-top-left", 0.95

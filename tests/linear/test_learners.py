@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from utds.errors import ConfigError, DataError
+from utds.errors import DataError
 from utds.linear.data import behaviour, collect, draw_ood, share
-from utds.linear.learners import Ood, ensemble_pevi, lsvi, pevi, prepare, suboptimality
+from utds.linear.learners import Ood, pevi, prepare, suboptimality
 from utds.linear.models import low_rank, plan, related, tabular
 
 RIDGE, BETA = 0.5, 0.3
@@ -81,7 +81,7 @@ def test_practical_ood_targets_row_by_row(rng):
 def test_plenty_of_data_recovers_exact_dynamic_programming(rng):
     mdp = tabular(states=3, actions=2, horizon=4, rng=rng)
     data = collect(mdp, behaviour(mdp, 0.0, 1.0, rng), 200_000, rng)
-    solution = lsvi(prepare(mdp, data, ridge=1e-6))
+    solution = pevi(prepare(mdp, data, ridge=1e-6), 0.0)
     np.testing.assert_allclose(solution.values[0], plan(mdp).values, atol=0.02)
     assert suboptimality(mdp, solution.policy)[0] < 0.01
     assert (solution.gamma == 0).all()
@@ -100,30 +100,6 @@ def test_sharing_helps_where_own_data_is_thin(rng):
     assert suboptimality(mdp, shared.policy).mean() < 0.2 * suboptimality(mdp, alone.policy).mean()
 
 
-def test_large_perturbed_ensemble_is_pevi(mdp, data, rng):
-    problem = prepare(mdp, data, RIDGE)
-    exact, ensemble = pevi(problem, BETA), ensemble_pevi(problem, BETA, 20_000, rng)
-    np.testing.assert_allclose(ensemble.gamma, exact.gamma, rtol=0.05)
-    np.testing.assert_allclose(ensemble.q, exact.q, atol=0.05)
-
-
-def test_perturbed_ensemble_counts_ood_rows(mdp, data, rng):
-    visits = draw_ood(mdp, data, np.full((3, 5, 3), 1 / 3), 3, rng)
-    problem = prepare(mdp, data, RIDGE, Ood(visits))
-    ensemble = ensemble_pevi(problem, 1.0, 5_000, rng)
-    np.testing.assert_allclose(ensemble.gamma, problem.width, rtol=0.06)
-
-
-def test_bootstrapped_ensemble_learns_and_doubts_what_it_has_not_seen(rng):
-    mdp = tabular(states=3, actions=2, horizon=2, rng=rng)
-    data = collect(mdp, behaviour(mdp, 0.9, 1.0, rng), 500, rng)
-    problem = prepare(mdp, data)
-    solution = ensemble_pevi(problem, 1.0, 400, rng, kind="bootstrapped")
-    np.testing.assert_allclose(solution.backups, lsvi(problem).backups, atol=0.3)
-    visits = problem.counts.visits
-    assert solution.gamma[visits < 20].min() > solution.gamma[visits > 100].max()
-
-
 def test_no_ridge_needs_full_rank_and_ood_rows_can_give_it(mdp, rng):
     one_pair = collect(mdp, plan(mdp).policy, 1, rng)
     with pytest.raises(DataError, match="rank-deficient"):
@@ -132,11 +108,6 @@ def test_no_ridge_needs_full_rank_and_ood_rows_can_give_it(mdp, rng):
     assert np.isfinite(pevi(prepare(mdp, one_pair, 0.0, Ood(everywhere)), BETA).backups).all()
 
 
-def test_wrong_requests_are_refused(mdp, data, rng):
-    with pytest.raises(ConfigError, match="at least 2 members"):
-        ensemble_pevi(prepare(mdp, data), 1.0, 1, rng)
+def test_wrong_requests_are_refused(mdp, data):
     with pytest.raises(DataError, match="OOD visits have shape"):
         prepare(mdp, data, ood=Ood(np.ones((1, 1, 5, 3))))
-    visits = draw_ood(mdp, data, np.full((3, 5, 3), 1 / 3), 1, rng)
-    with pytest.raises(ConfigError, match="OOD rows"):
-        ensemble_pevi(prepare(mdp, data, ood=Ood(visits)), 1.0, 3, rng, kind="bootstrapped")

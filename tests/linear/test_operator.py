@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from utds.errors import ConfigError
 from utds.linear.data import behaviour, collect, count
+from utds.linear.learners import Operator, ood_penalties, ood_steps, operator
 from utds.linear.models import low_rank
-from utds.linear.operator import Operator, ood_penalties, ood_steps, operator
 
 STATES, ACTIONS = 5, 3
 

@@ -12,7 +12,7 @@ from utds import report
 from utds.algorithms import CQL, registry
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
-from utds.report import export, findings, text
+from utds.report import findings, text
 from utds.report.load import BETA
 from utds.report.table import ALL, Setting
 
@@ -66,8 +66,8 @@ def test_final_and_best_differ_where_a_run_falls(tmp_path, write_run):
     lines = (folder / "evaluations.csv").read_text().splitlines()
     lines[3] = "3000,0,950.0,3.0,95.0"
     (folder / "evaluations.csv").write_text("\n".join(lines) + "\n")
-    (cell,) = report.study([tmp_path]).cells.values()
-    assert cell.final.tolist() == [80] and cell.best.tolist() == [95]
+    (outcome,) = report.study([tmp_path]).outcomes.values()
+    assert outcome.final.tolist() == [80] and outcome.best.tolist() == [95]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_what_is_registered_with_an_algorithm_counts(tmp_path, tree, monkeypatch
     assert found.algorithms == ("mine", "cql", "alone")
     setting = Setting("walker", "walker-walk", "medium", "run")
     assert found.single(setting, "mine").algorithm == "cql"
-    assert (setting.main, "alone") in found.cells and found.sharing == ("mine",)
+    assert (setting.main, "alone") in found.outcomes and found.sharing == ("mine",)
     assert text.title(found, findings.gain(found, "mine")).startswith("With My Own, sharing helps")
 
 
@@ -114,9 +114,12 @@ def test_seeds_of_several_folders_join(tmp_path, write_run):
         (folder / name).write_text(text + "\n")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"seeds": [1]}))
-    (cell,) = report.study([tmp_path]).cells.values()
-    assert list(cell.seeds) == [0, 1] and cell.final.tolist() == [60, 70]
-    assert [c.split("--first-seed ")[1][0] for c in cell.commands] == ["1", "0"]  # folders in the order of their names
+    (outcome,) = report.study([tmp_path]).outcomes.values()
+    assert list(outcome.seeds) == [0, 1] and outcome.final.tolist() == [60, 70]
+    assert [c.split("--first-seed ")[1][0] for c in outcome.commands] == [
+        "1",
+        "0",
+    ]  # folders in the order of their names
 
 
 def test_missing_cells_and_seeds_are_named(tmp_path, tree):
@@ -136,7 +139,7 @@ def test_aggregates_compare_the_same_settings(benchmark_tree, tmp_path, write_ru
     shared = [row for row in together.rows if not row.alone]
     assert [row.algorithm for row in shared] == ["utds", "cql", "cds", "cds-zero"]
     for row in shared:
-        runs = np.array([found.cells[s, row.algorithm].final for s in together.settings])
+        runs = np.array([found.outcomes[s, row.algorithm].final for s in together.settings])
         assert row.statistics["mean"].value == pytest.approx(runs.mean())
         assert row.statistics["median"].value == pytest.approx(np.median(runs.mean(axis=1)))
         assert row.statistics["gap to 100"].value == pytest.approx(100 - np.minimum(runs, 100).mean())
@@ -183,7 +186,7 @@ def test_other_steps_versions_and_data_are_named(tmp_path, write_run, tree):
         "cql · 20,000 steps: 1 runs of another number of steps are listed but not compared",
     ]
     assert "cql · 20,000 steps" not in found.algorithms
-    assert any(label == "cql · 20,000 steps" for _, label in found.cells)
+    assert any(label == "cql · 20,000 steps" for _, label in found.outcomes)
 
 
 def test_own_data_alone_may_take_fewer_steps(tmp_path, write_run):
@@ -228,7 +231,7 @@ def test_broken_runs_are_named_and_left_out(tmp_path, harm, says, write_run):
     found = report.study([tmp_path])
     (line,) = found.warnings
     assert says in line and "bad" in line and "\n" not in line
-    assert len(found.cells) == 1
+    assert len(found.outcomes) == 1
 
 
 def test_nothing_to_report_is_one_line(tmp_path, write_run):
@@ -255,8 +258,8 @@ def test_tasks_without_reference_are_listed_as_returns_and_not_compared(tmp_path
     found = report.study([tmp_path])
     assert found.measure == "score" and "robot-fly: no reference return" in found.warnings[0]
     assert {setting.task for setting in found.settings} == {"walker-walk"}
-    own = [cell for cell in found.cells.values() if cell.setting.source == "own data"]
-    listed = {cell.setting.task: cell.final.tolist() for cell in own}
+    own = [outcome for outcome in found.outcomes.values() if outcome.setting.source == "own data"]
+    listed = {outcome.setting.task: outcome.final.tolist() for outcome in own}
     assert listed == {"walker-walk": [40, 41], "robot-fly": pytest.approx([70, 80])}
     assert findings.gain(found, "utds").gain.value == pytest.approx(10)
 
@@ -272,15 +275,15 @@ def test_returns_are_never_averaged_over_domains(tmp_path, write_run):
     assert findings.gain(found, "utds").gain.value == pytest.approx(1.0)  # the first domain's, 10 × 0.1
     assert findings.gain(found, "utds", scope="robot").gain.value == pytest.approx(1000)
     assert "units of return" in text.title(found, findings.gain(found, "utds"))
-    assert "cart" in export.to_markdown(found)
+    assert "cart" in text.to_markdown(found)
 
 
 def test_an_older_run_gets_the_score_of_a_reference_that_came_later(tmp_path, write_run):
     """roll-fast: 149 for random actions, 658 for the expert that ships."""
     write_run(tmp_path / "run", "quadruped-roll-fast/medium", (), "utds", (65.8, 14.9), reference=False)
     found = report.study([tmp_path])
-    (cell,) = found.cells.values()
-    assert found.measure == "score" and cell.final.tolist() == pytest.approx([100, 0])
+    (outcome,) = found.outcomes.values()
+    assert found.measure == "score" and outcome.final.tolist() == pytest.approx([100, 0])
     assert found.own_references == ("quadruped-roll-fast",)
 
 
@@ -293,8 +296,8 @@ def test_recorded_data_stands_beside_the_algorithms(tmp_path, write_run):
     found = report.study([tmp_path])
     (setting,) = found.settings
     assert found.recorded(setting) == pytest.approx((0, 50))
-    assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in export.to_markdown(found)
-    assert next(csv.DictReader(export.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
+    assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in text.to_markdown(found)
+    assert next(csv.DictReader(text.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
     page = report.page.render(found)
     assert "recorded data, best tenth: 50.0" in page and 'class="axis mid"' in page
 
@@ -314,15 +317,17 @@ def test_costs(tmp_path, tree):
 
 def test_csv_and_markdown(benchmark_tree):
     found = report.study([benchmark_tree])
-    rows = list(csv.DictReader(export.to_csv(found).splitlines()))
-    assert len(rows) == sum(len(cell.seeds) for cell in found.cells.values())
+    rows = list(csv.DictReader(text.to_csv(found).splitlines()))
+    assert len(rows) == sum(len(outcome.seeds) for outcome in found.outcomes.values())
     row = next(
         r for r in rows if (r["task"], r["source"], r["algorithm"], r["seed"]) == ("walker-walk", "run", "cds", "1")
     )
-    cell = next(c for (s, label), c in found.cells.items() if label == "cds" and str(s) == "walker-walk/medium + run")
-    assert float(row["final_score"]) == pytest.approx(cell.final[1])
-    text = export.to_markdown(found)
-    assert text.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in text
+    outcome = next(
+        c for (s, label), c in found.outcomes.items() if label == "cds" and str(s) == "walker-walk/medium + run"
+    )
+    assert float(row["final_score"]) == pytest.approx(outcome.final[1])
+    page = text.to_markdown(found)
+    assert page.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in page
 
 
 def test_commands_say_what_was_run(tmp_path, write_run):
@@ -330,8 +335,8 @@ def test_commands_say_what_was_run(tmp_path, write_run):
     from utds.cli.train import _overrides
 
     folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (50.0, 60.0), beta_ood=2.5, ood_floor=None)
-    (cell,) = report.study([tmp_path]).cells.values()
-    (line,) = cell.commands
+    (outcome,) = report.study([tmp_path]).outcomes.values()
+    (line,) = outcome.commands
     words = line.split()
     assert words[:5] == ["utds", "train", MAIN, "--share", OTHER[0]]
     assert words[-8:] == "--seeds 2 --first-seed 0 --steps 10000 --eval-every 1000".split()
@@ -339,8 +344,8 @@ def test_commands_say_what_was_run(tmp_path, write_run):
     made = algorithms.make("utds", preset=preset, **_overrides(tuple(given)))
     assert algorithms.to_config(made) == json.loads((folder / "config.json").read_text())["algorithm"]
     (folder / "cell.json").write_text('{"command": "utds train by-the-matrix"}')
-    (cell,) = report.study([tmp_path]).cells.values()
-    assert cell.commands == ["utds train by-the-matrix"]
+    (outcome,) = report.study([tmp_path]).outcomes.values()
+    assert outcome.commands == ["utds train by-the-matrix"]
 
 
 def test_a_gain_is_clear_when_it_is_sure_and_can_be_seen():

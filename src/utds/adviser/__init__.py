@@ -1,7 +1,6 @@
 """Which datasets to share with a task's own data, before anything is trained.
 
 ranking.py      `advise`: measures, plans and ranks; advice.py is its result, in numbers, words and a picture
-transitions.py  datasets as the adviser reads them, and what each is worth under the main task's reward
 bound.py        how far sharing a dataset shrinks the bound of Corollary 1, in a fixed space of random features
 score.py        what training promises: a cautious plan through the data, less what is uncertain about it
 dynamics.py     whether a dataset follows the main task's dynamics: what to expect of a transition, and how far the

@@ -1,19 +1,18 @@
 """The advice: every candidate's worth, dynamics, coverage and bound, ranked; what to do in words and as a picture."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from utds import figures
+from utds.adviser.bound import Array
 from utds.adviser.dynamics import Check
-from utds.adviser.transitions import Worth
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WORTHWHILE = 0.05  # least relative shrinkage of the bound for which sharing is recommended
 WORTH_ADDING = 0.1  # least relative growth of the score for which one more dataset is recommended
+BEST = 0.1  # share of the episodes that count as a dataset's best
 _MOST = 8  # options that the figure shows
 
 # What docs/guides/advise.md measures on its held-out runs; the tests hold the two together.
@@ -22,6 +21,25 @@ RELIABILITY = (
     "a rank correlation of 0.85, predicted and measured gains one of 0.27; the first choice was the best or "
     "second-best of three sources for 12 of 15 main datasets (10 by chance)."
 )
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a dataset is worth: returns of its episodes under the main task's reward."""
+
+    mean: float
+    quartiles: tuple[float, float, float, float, float]  # least, 25 %, median, 75 %, greatest
+    best: float  # mean over the best tenth of the episodes
+    beyond: float  # share of the episodes that return more than the main data's `best`
+    returns: Array = field(repr=False, compare=False)  # [E]
+
+
+def worth(returns: Array, against: float | None = None) -> Worth:
+    """The worth of episodes with these returns [E], held against the best of the main data."""
+    least, low, median, high, greatest = (float(v) for v in np.quantile(returns, [0, 0.25, 0.5, 0.75, 1]))
+    best = float(np.sort(returns)[-max(1, round(BEST * len(returns))) :].mean())
+    beyond = float((returns > (best if against is None else against)).mean())
+    return Worth(float(returns.mean()), (least, low, median, high, greatest), best, beyond, returns)
 
 
 @dataclass(frozen=True)
@@ -172,7 +190,7 @@ def _listed(names: tuple[str, ...] | list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def draw(advice: Advice) -> "Figure":
+def draw(advice: Advice) -> "figures.Figure":
     """Left: returns of every dataset under the main task. Right: predicted gain of sharing, the order of the advice."""
     rows = max(len(advice.candidates) + 1, min(len(advice.options), _MOST))
     letters = _letters(advice)
@@ -188,7 +206,7 @@ def _letters(advice: Advice) -> dict[str, str]:
     return {c.name: str(i + 1) if many else ascii_uppercase[i] for i, c in enumerate(advice.candidates)}
 
 
-def _returns(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
+def _returns(axes: "figures.Axes", advice: Advice, letters: dict[str, str]) -> None:
     """A box from quartile to quartile, whiskers to the ends, a diamond at the mean of the best tenth."""
     named = [("own", advice.main, advice.worth, figures.BLUE)]
     for candidate in advice.candidates:
@@ -209,7 +227,7 @@ def _returns(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
     axes.set(xlabel=f"return under {advice.task}\n(diamond: mean of the best tenth)", title="What the data is worth")
 
 
-def _gains(axes: "Axes", advice: Advice, letters: dict[str, str]) -> None:
+def _gains(axes: "figures.Axes", advice: Advice, letters: dict[str, str]) -> None:
     """A bar for each option, the chosen one filled, with the shrinkage of the bound beside it."""
     chosen, shown = advice.choice, advice.options[:_MOST]
     for place, option in enumerate(shown):

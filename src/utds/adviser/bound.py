@@ -13,14 +13,16 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from utds import progress
-from utds.adviser.transitions import Array, Floats, normalizer_of, pairs
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.linear.regression import inverse_root
-from utds.normalizer import Normalizer
+from utds.networks import Normalizer, divisor
 
+Floats = NDArray[np.float32]
+Array = NDArray[np.float64]
 Subset = tuple[int, ...]  # candidates, counted from 0; () is the main data alone
 
 GOOD = 0.05  # share of all episodes that count as good behaviour
@@ -30,7 +32,21 @@ _QUERIES = 4000  # state-actions of good behaviour at which Γ is measured
 _OWN = 2000  # state-actions of a dataset at which coverage is measured
 _ALL_SUBSETS = 4  # candidates up to which every combination is measured; beyond, they are added greedily
 _ROWS = 1 << 13  # transitions per pass: features of a pass stay in the cache's neighbourhood
+_SCALE_ROWS = 20_000  # transitions of a dataset from which the common scale is taken
 _PAIRS = 1000  # state-actions of each dataset whose distances give the length scale
+
+
+def pairs(dataset: Dataset, index: NDArray[np.int64]) -> Floats:
+    """State-actions [n, O + A] of these transitions."""
+    return np.concatenate([dataset.observations[dataset.rows[index]], dataset.actions[index]], axis=1)
+
+
+def normalizer_of(datasets: Sequence[Dataset]) -> Normalizer:
+    """Of state-actions, common to these datasets: each counts alike, however large."""
+    parts = [pairs(data, spaced(data.size, _SCALE_ROWS)).astype(np.float64) for data in datasets]
+    mean = np.mean([part.mean(axis=0) for part in parts], axis=0)
+    square = np.mean([((part - mean) ** 2).mean(axis=0) for part in parts], axis=0)
+    return Normalizer(mean.astype(np.float32), divisor(np.sqrt(square)).astype(np.float32))
 
 
 class Features(NamedTuple):

@@ -17,13 +17,13 @@ import numpy as np
 
 from utds import progress
 from utds.adviser import robinson
+from utds.adviser.bound import pairs
 from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
-from utds.adviser.transitions import pairs
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.data.weights import Source
 from utds.errors import ConfigError
-from utds.normalizer import Normalizer, divisor
+from utds.networks import Normalizer, divisor
 
 Verdict = Literal["same", "different", "unknown", "trusted"]
 

@@ -4,13 +4,13 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from utds.adviser.advice import Advice, Candidate, Option
-from utds.adviser.bound import Bound, Coverage, GoodBehaviour, Subset, combinations_of, good_behaviour
+from utds.adviser.advice import Advice, Candidate, Option, worth
+from utds.adviser.bound import Array, Bound, Coverage, Floats, GoodBehaviour, Subset, combinations_of, good_behaviour
 from utds.adviser.dynamics import checks, trusted
 from utds.adviser.score import Prediction, predictions
-from utds.adviser.transitions import Array, Floats, check_same_robot, returns_of, worth
 from utds.data.dataset import Dataset
 from utds.data.labelling import Rewards, make, rewards_for
+from utds.data.lake import check_together
 from utds.errors import ConfigError
 
 
@@ -46,12 +46,11 @@ def advise(
     """
     started = time.perf_counter()
     candidates, duplicates = _distinct(main, candidates)
-    for other in candidates:
-        check_same_robot(main, other)
+    check_together([main, *candidates])
     own = worth(main.returns)
     labelling = make(rewards)
     labels = [rewards_for(other, main, labelling) for other in candidates]
-    returns = [returns_of(other, found) for other, found in zip(candidates, labels, strict=True)]
+    returns = [other.returns_with(found) for other, found in zip(candidates, labels, strict=True)]
     dynamics = [trusted(other) for other in candidates] if trust_dynamics else checks(main, candidates, seed=seed)
     allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
 

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import domains, progress
-from utds.adviser.bound import Bound, Subset
-from utds.adviser.transitions import Array, Floats
+from utds.adviser.bound import Array, Bound, Floats, Subset
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.domains.simulator import Simulator
@@ -177,8 +176,7 @@ class Planner:
         keep = max(1, int(STRETCHES * self._stride * count / data.size))
         if keep >= count:
             return np.arange(count)
-        returns = np.add.reduceat(reward, data.starts[:-1], dtype=np.float64)
-        best = np.argsort(-returns, kind="stable")[: keep // 2]
+        best = np.argsort(-data.returns_with(reward), kind="stable")[: keep // 2]
         return np.union1d(best, spaced(count, keep - keep // 2))
 
 

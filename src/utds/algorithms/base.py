@@ -14,7 +14,6 @@ A `Mean` is averaged over the rows that it is about, of which a batch may have n
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -27,17 +26,13 @@ import optax
 from jax import Array
 
 from utds.errors import ConfigError
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, deterministic, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 T = TypeVar("T")
 Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
-
-# XLA's default library for products on CPUs is made for large matrices: without it networks of 256 units learn 5 to
-# 20 % faster, and small ones as fast.
-ON_CPU = {"xla_cpu_experimental_ynn_fusion_type": ""}
 
 MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = (
@@ -84,6 +79,7 @@ class Mean(NamedTuple):
 
 
 Metrics = dict[str, Any]  # scalars, or `Mean`s
+CriticInputs = dict[str, Array]  # every array [B, …], so that a batch can be cut into microbatches
 
 
 @partial(
@@ -146,35 +142,6 @@ class Algorithm(Protocol):
     def update(self, state: Any, batch: Batch, key: Array) -> tuple[Any, Metrics]: ...
 
     def act(self, state: Any, observations: Array) -> Array: ...
-
-
-def jit(function: Callable[..., T], **options: Any) -> Callable[..., T]:
-    """`jax.jit` for gradient steps, with the compiler's options for this machine. Options are those of `jax.jit`.
-
-    What the machine has is asked at the first call: importing a module must not start JAX.
-    """
-
-    @functools.cache
-    def compiled() -> Callable[..., T]:
-        return jax.jit(function, compiler_options=compiler_options(), **options)
-
-    @functools.wraps(function)
-    def call(*args: Any, **named: Any) -> T:
-        return compiled()(*args, **named)
-
-    return call
-
-
-@functools.cache
-def compiler_options() -> dict[str, str]:
-    """`ON_CPU` on a CPU whose compiler knows it: it is an experiment of XLA's, which may end with any version."""
-    if jax.default_backend() != "cpu":
-        return {}
-    try:
-        jax.jit(lambda x: x, compiler_options=ON_CPU).lower(0.0).compile()
-    except Exception:  # JAX says it with several types, by version
-        return {}
-    return ON_CPU
 
 
 def adam_init(params: Any, lr: float) -> optax.OptState:
@@ -245,6 +212,73 @@ def accumulated_gradient(
 
     grads, metrics = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), split)
     return grads, reduce(metrics)
+
+
+@dataclass(frozen=True)
+class Actor:
+    """What algorithms with a policy have in common."""
+
+    width: int = 256  # units of a hidden layer
+    layers: int = 2  # hidden layers
+    layer_norm: bool = False  # normalise hidden layers before their activation
+    normalise: bool = True  # scale observations by the data's mean and standard deviation
+    batch_size: int = 256  # transitions a gradient step
+    actor_lr: float = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
+    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
+        """Uniform over the pooled transitions."""
+        return pool.sample(key, self.batch_size)
+
+    def act(self, state: Any, observations: Array) -> Array:
+        """The policy without noise: [B, O] -> [B, A]."""
+        return deterministic(state.actor, state.normalizer(observations))
+
+    def actor_step(self, state: Any, loss: Callable[..., tuple[Array, Metrics]], *args: Any) -> tuple[Any, Metrics]:
+        """One step of the policy down `loss(actor, *args) -> (loss, metrics)`."""
+        grads, metrics = jax.grad(loss, has_aux=True)(state.actor, *args)
+        lr = annealed_lr(self.actor_lr, state.step, self.anneal_steps)
+        actor, opt_state = adam_step(grads, state.actor, state.actor_opt_state, lr)
+        return state._replace(actor=actor, actor_opt_state=opt_state), metrics
+
+
+@dataclass(frozen=True)
+class ActorCritic(Actor):
+    """What algorithms with an ensemble of critics have in common."""
+
+    num_critics: int = 2  # critics in the ensemble, E
+    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
+    discount: float = 0.99  # γ
+    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
+    tau: float = 5e-3  # share of the online networks mixed into the target networks at each move
+    critic_lr: float = 3e-4  # Adam's learning rate of the critics, and of IQL's value
+
+    def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
+        """Uniform over the pooled transitions."""
+        return pool.sample(key, self.batch_size, self.n_step, self.discount)
+
+    def bellman_loss(self, critic: MLP, inputs: CriticInputs, name: str = "critic_loss") -> tuple[Array, Metrics]:
+        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
+        q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
+        loss = jnp.mean((q - inputs["targets"]) ** 2)
+        return self.num_critics * loss, {
+            name: loss,
+            "q_mean": jnp.mean(q),
+            "q_abs_max": jnp.max(jnp.abs(q)),
+            "target_mean": jnp.mean(inputs["targets"]),
+        }
+
+    def critic_step(
+        self, state: Any, loss: Callable[..., tuple[Array, Metrics]], inputs: CriticInputs
+    ) -> tuple[Any, Metrics]:
+        """One step of the critics down `loss(critic, inputs) -> (loss, metrics)`."""
+        grads, metrics = accumulated_gradient(loss, state.critic, inputs, self.microbatch)
+        lr = annealed_lr(self.critic_lr, state.step, self.anneal_steps)
+        critic, opt_state = adam_step(grads, state.critic, state.critic_opt_state, lr)
+        return state._replace(critic=critic, critic_opt_state=opt_state), metrics
 
 
 def validate(config: Any) -> None:

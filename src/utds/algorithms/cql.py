@@ -15,10 +15,9 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Metrics, Spec
+from utds.algorithms.base import CriticInputs, Metrics, Spec
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import SAC, State
-from utds.algorithms.td3 import CriticInputs
 from utds.errors import ConfigError
 from utds.networks import MLP, LeakyLayer, TanhLayer, gaussian, init_ensemble, init_mlp, q_values, squash
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Metrics
+from utds.algorithms.base import CriticInputs, Metrics
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import SAC
-from utds.algorithms.td3 import CriticInputs
 from utds.errors import ConfigError
 from utds.networks import MLP, action_gradients
 

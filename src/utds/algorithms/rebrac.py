@@ -16,9 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import base
-from utds.algorithms.base import Metrics
+from utds.algorithms.base import CriticInputs, Metrics
 from utds.algorithms.registry import Preset, register_algorithm
-from utds.algorithms.td3 import TD3, CriticInputs, State, floored
+from utds.algorithms.td3 import TD3, State, floored
 from utds.errors import ConfigError
 from utds.networks import MLP, deterministic, q_values
 

@@ -8,13 +8,11 @@ then trains, resumes, evaluates, exports, runs in a matrix and appears in report
 from __future__ import annotations
 
 import functools
-import importlib.util
-import os
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from utds import files
 from utds.algorithms.base import Algorithm
 from utds.errors import ConfigError, hint
 
@@ -208,11 +206,7 @@ def current_config(config: Mapping[str, Any]) -> dict[str, Any]:
 @functools.cache
 def _load_own() -> None:
     """Run the files that `UTDS_ALGORITHMS` names, once."""
-    for path in filter(None, os.environ.get("UTDS_ALGORITHMS", "").split(os.pathsep)):
-        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
-        if spec is None or spec.loader is None or not Path(path).is_file():
-            raise ConfigError(f"UTDS_ALGORITHMS names {path!r}, which is no Python file")
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    files.run_named("UTDS_ALGORITHMS", ConfigError)
 
 
 def _pick(name: str, table: Mapping[str, Any], what: str) -> Any:

@@ -11,7 +11,6 @@ it isn't offered as an offline algorithm of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -20,13 +19,11 @@ import optax
 from jax import Array
 
 from utds.algorithms import base
-from utds.algorithms.base import Metrics, Spec, Steps
-from utds.algorithms.td3 import CriticInputs
-from utds.networks import MLP, gaussian, init_ensemble, init_mlp, q_values, squash
-from utds.normalizer import Normalizer
+from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
+from utds.networks import MLP, Normalizer, gaussian, init_ensemble, init_mlp, q_values, squash
 
 if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
+    from utds.data.pool import Batch
 
 
 class State(NamedTuple):
@@ -44,25 +41,10 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SAC:
-    num_critics: int = 2  # critics in the ensemble, E
-    width: int = 256  # units of a hidden layer
+class SAC(ActorCritic):
     layers: int = 3  # hidden layers
-    layer_norm: bool = False  # normalise hidden layers before their activation
-    normalise: bool = True  # scale observations by the data's mean and standard deviation
-    batch_size: int = 256  # transitions a gradient step
-    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
-    discount: float = 0.99  # γ
-    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
-    tau: float = 5e-3  # share of the online critics mixed into the target critics at each step
-    actor_lr: float = 3e-4  # Adam's learning rate of the policy and of the temperature
-    critic_lr: float = 3e-4  # Adam's learning rate of the critics
-    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
     target_entropy: float | None = None  # of the policy, in nats; none: −A
     backup_entropy: bool = True  # count the entropy at the next state in the critics' target
-
-    def __post_init__(self) -> None:
-        base.validate(self)
 
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the target critics start as copies, the temperature at 1."""
@@ -92,10 +74,6 @@ class SAC:
         actor = (spec.observation_size, *hidden, 2 * spec.action_size)
         return actor, (spec.observation_size + spec.action_size, *hidden, 1)
 
-    def draw(self, state: State, pool: Pool, key: Array) -> Batch:
-        """Uniform over the pooled transitions."""
-        return pool.sample(key, self.batch_size, self.n_step, self.discount)
-
     def act(self, state: State, observations: Array) -> Array:
         """The policy's mode before the tanh: [B, O] -> [B, A]."""
         return jnp.tanh(gaussian(state.actor, state.normalizer(observations))[0])
@@ -104,13 +82,9 @@ class SAC:
         """One step of the critics, then of the policy and its temperature, then the targets' move."""
         inputs_key, actor_key = jax.random.split(key)
         batch = state.normalizer.batch(batch)
-        inputs = self.critic_inputs(state, batch, inputs_key)
-        grads, metrics = base.accumulated_gradient(self.critic_loss, state.critic, inputs, self.microbatch)
-        lr = base.annealed_lr(self.critic_lr, state.step, self.anneal_steps)
-        critic, opt_state = base.adam_step(grads, state.critic, state.critic_opt_state, lr)
-        state = state._replace(critic=critic, critic_opt_state=opt_state)
+        state, metrics = self.critic_step(state, self.critic_loss, self.critic_inputs(state, batch, inputs_key))
         state, actor_metrics = self.policy_step(state, batch, actor_key)
-        target_critic = optax.incremental_update(critic, state.target_critic, self.tau)
+        target_critic = optax.incremental_update(state.critic, state.target_critic, self.tau)
         state = state._replace(step=state.step + 1, target_critic=target_critic)
         return state, metrics | actor_metrics | {"own_share": jnp.mean(batch.own)}
 
@@ -130,32 +104,19 @@ class SAC:
         return batch.rewards + base.discounts(batch, self.discount) * values
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Metrics]:
-        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
-        q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
-        loss = jnp.mean((q - inputs["targets"]) ** 2)
-        return self.num_critics * loss, {
-            "bellman_loss": loss,
-            "q_mean": jnp.mean(q),
-            "q_abs_max": jnp.max(jnp.abs(q)),
-            "target_mean": jnp.mean(inputs["targets"]),
-        }
+        """Σ_n mean (Q_n(s, a) − y)²."""
+        return self.bellman_loss(critic, inputs, "bellman_loss")
 
     def policy_step(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """One step of the policy and of the entropy's temperature."""
         noise = jax.random.normal(key, batch.actions.shape)
-        loss = partial(self.actor_loss, state=state, batch=batch, noise=noise)
-        grads, metrics = jax.grad(loss, has_aux=True)(state.actor)
+        state, metrics = self.actor_step(state, self.actor_loss, state, batch, noise)
         lr = base.annealed_lr(self.actor_lr, state.step, self.anneal_steps)
-        actor, actor_opt_state = base.adam_step(grads, state.actor, state.actor_opt_state, lr)
         target = -batch.actions.shape[1] if self.target_entropy is None else self.target_entropy
         slope = metrics["entropy"] - target  # of α's loss in log α: too much entropy lowers α
+        metrics["temperature"] = jnp.exp(state.log_temperature)
         log_temperature, opt_state = base.adam_step(slope, state.log_temperature, state.temperature_opt_state, lr)
-        return state._replace(
-            actor=actor,
-            actor_opt_state=actor_opt_state,
-            log_temperature=log_temperature,
-            temperature_opt_state=opt_state,
-        ), metrics | {"temperature": jnp.exp(state.log_temperature)}
+        return state._replace(log_temperature=log_temperature, temperature_opt_state=opt_state), metrics
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch, noise: Array) -> tuple[Array, Metrics]:
         """mean (α·log π(a|s) − min_n Q_n(s, a)), a ~ π(s)."""

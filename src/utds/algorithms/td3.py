@@ -16,16 +16,14 @@ import optax
 from jax import Array
 
 from utds.algorithms import base
-from utds.algorithms.base import Metrics, Spec, Steps
+from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
 from utds.algorithms.registry import register_algorithm
-from utds.networks import MLP, deterministic, init_ensemble, init_mlp, mlp, q_values
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
 
 if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
+    from utds.data.pool import Batch
 
 Floor = float | Literal["auto"] | None
-CriticInputs = dict[str, Array]  # every array [B, …], so that a batch can be cut into microbatches
 
 
 class State(NamedTuple):
@@ -43,30 +41,14 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TD3:
-    num_critics: int = 2  # critics in the ensemble, E
-    width: int = 256  # units of a hidden layer
+class TD3(ActorCritic):
     actor_width: int = 0  # units of a hidden layer of the policy; 0: as the critics
-    layers: int = 2  # hidden layers
-    layer_norm: bool = False  # normalise hidden layers before their ReLU
-    normalise: bool = True  # scale observations by the data's mean and standard deviation
-    batch_size: int = 256  # transitions a gradient step
-    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
-    discount: float = 0.99  # γ
-    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
-    tau: float = 5e-3  # share of the online network mixed into the target network at each move
-    actor_lr: float = 3e-4  # Adam's learning rate of the policy
-    critic_lr: float = 3e-4  # Adam's learning rate of the critics
-    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
     smoothing: float = 0.2  # standard deviation of the noise on target actions
     smoothing_clip: float = 0.5  # bound of that noise
     pretanh_l2: float = 0.0  # weight of the squared outputs before the policy's tanh, which has no slope at large ones
     policy_delay: int = 2  # critic steps per policy step, which comes with the first, third, … of them
     target_delay: int = 2  # critic steps per move of the target networks
     floor: Floor = None  # least value of a Bellman target: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
-
-    def __post_init__(self) -> None:
-        base.validate(self)
 
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
@@ -95,24 +77,12 @@ class TD3:
         """Whether the policy's hidden layers are normalised: as the critics', if a subclass doesn't say otherwise."""
         return self.layer_norm
 
-    def draw(self, state: State, pool: Pool, key: Array) -> Batch:
-        """Uniform over the pooled transitions."""
-        return pool.sample(key, self.batch_size, self.n_step, self.discount)
-
-    def act(self, state: State, observations: Array) -> Array:
-        """The policy without noise: [B, O] -> [B, A]."""
-        return deterministic(state.actor, state.normalizer(observations))
-
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """One critic step and, at their own pace, a policy step and a move of the target networks."""
         batch = state.normalizer.batch(batch)
         inputs = self.critic_inputs(state, batch, key)
-        loss = partial(self.critic_loss, state=state)
-        grads, metrics = base.accumulated_gradient(loss, state.critic, inputs, self.microbatch)
-        lr = base.annealed_lr(self.critic_lr, state.step, self.anneal_steps)
-        critic, opt_state = base.adam_step(grads, state.critic, state.critic_opt_state, lr)
-        state = state._replace(step=state.step + 1, critic=critic, critic_opt_state=opt_state)
-        state, actor_metrics = self.delayed_policy_step(state, batch)
+        state, metrics = self.critic_step(state, partial(self.critic_loss, state=state), inputs)
+        state, actor_metrics = self.delayed_policy_step(state._replace(step=state.step + 1), batch)
         state = self.move_targets(state)
         return state, metrics | actor_metrics | {"own_share": jnp.mean(batch.own)}
 
@@ -131,15 +101,8 @@ class TD3:
         return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs, state: State) -> tuple[Array, Metrics]:
-        """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
-        q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
-        loss = jnp.mean((q - inputs["targets"]) ** 2)
-        return self.num_critics * loss, {
-            "critic_loss": loss,
-            "q_mean": jnp.mean(q),
-            "q_abs_max": jnp.max(jnp.abs(q)),
-            "target_mean": jnp.mean(inputs["targets"]),
-        }
+        """Σ_n mean (Q_n(s, a) − y)²."""
+        return self.bellman_loss(critic, inputs)
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """−mean Q_1(s, π(s))."""
@@ -156,10 +119,7 @@ class TD3:
 
     def policy_step(self, state: State, batch: Batch) -> tuple[State, Metrics]:
         """One ascent of the policy."""
-        grads, metrics = jax.grad(self.policy_loss, has_aux=True)(state.actor, state, batch)
-        lr = base.annealed_lr(self.actor_lr, state.step, self.anneal_steps)
-        actor, opt_state = base.adam_step(grads, state.actor, state.actor_opt_state, lr)
-        return state._replace(actor=actor, actor_opt_state=opt_state), metrics
+        return self.actor_step(state, self.policy_loss, state, batch)
 
     def delayed_policy_step(self, state: State, batch: Batch) -> tuple[State, Metrics]:
         """`policy_step` at the first of every `policy_delay` critic steps.

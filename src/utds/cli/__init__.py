@@ -1,6 +1,6 @@
 """The command line: parse and call, nothing else.
 
-A command is a plain function in the module that its name suggests; its docstring is its help, `Args:` included. `_app`
+A command is a plain function; its docstring is its help, `Args:` included. `_app`
 is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
@@ -10,21 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tyro.extras import SubcommandApp
 
-from utds.cli import (
-    advise,
-    benchmark,
-    collect,
-    config,
-    data,
-    doctor,
-    domains,
-    quickstart,
-    report,
-    runs,
-    theory,
-    train,
-    uncertainty,
-)
+from utds.cli import about, advise, benchmark, collect, config, data, pages, runs, train
 from utds.cli.parsing import deferred, parse
 from utds.errors import Error
 from utds.version import __version__
@@ -36,7 +22,7 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     """The tree of commands; options of `train` may come from a file that the arguments name."""
     app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
     training = config.with_file(train.train, args if args[:1] == ["train"] else ())
-    _add(app, domains.domains)
+    _add(app, about.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
     _add(stored, data.list_, data.show, data.verify, data.import_, data.export, collect.generate)
     _add(app, data.relabel, collect.collect, advise.advise, training, train.evaluate, train.export)
@@ -44,7 +30,7 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     _add(trained, runs.list_, runs.compare, runs.remove)
     app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
     _add(matrices, benchmark.plan, benchmark.run, benchmark.status)
-    _add(app, report.report, uncertainty.uncertainty, theory.theory, quickstart.quickstart, doctor.doctor)
+    _add(app, pages.report, pages.uncertainty, pages.theory, pages.quickstart, about.doctor)
     return app
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import tyro
 
-from utds.collection.options import Collect
+from utds.collection import Collect
 from utds.errors import ConfigError
 
 Task = Annotated[str, tyro.conf.arg(metavar="TASK")]

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from utds import domains
+from utds.collection import Collect
 from utds.collection.ladder import Ladder
 from utds.collection.online import Collection
-from utds.collection.options import Collect
 from utds.data import ids, store
 from utds.data.columns import Episode, spaced
 from utds.data.dataset import Dataset

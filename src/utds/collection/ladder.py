@@ -20,8 +20,7 @@ from utds import domains, serialization
 from utds.errors import DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act
-from utds.networks import MLP, Layer, deterministic, init_ensemble
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Layer, Normalizer, deterministic, init_ensemble
 
 FOLDER = Path(__file__).parent / "policies"  # those that ship with the package
 RUNGS = 9

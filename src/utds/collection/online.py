@@ -26,17 +26,17 @@ import jax
 import numpy as np
 
 from utds import domains, files, progress, serialization
-from utds.algorithms.base import Spec, jit
+from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
-from utds.collection import ladder
+from utds.collection import Collect, ladder
 from utds.collection.ladder import Ladder
-from utds.collection.options import Collect
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
+from utds.networks import jit
 from utds.progress import Advance
 
 
@@ -174,8 +174,8 @@ class Collection:
         if not path.exists():
             serialization.save(path, policy_of(state), {"steps": steps, "return": mean})
         rows[steps] = f"{steps},{mean:.3f},{error:.3f}"
-        with files.atomic(self.folder / "evaluations.csv") as part:
-            part.write_text("\n".join(["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]))
+        lines = ["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]
+        files.write_text(self.folder / "evaluations.csv", "\n".join(lines))
         advance(0, note=f"return {mean:.0f}")
         progress.line(f"{self.folder}: step {steps} of {self.total_steps}, return {mean:.0f}")
 

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from utds.collection.options import Collect
+from utds.collection import Collect
 from utds.data.pool import Batch
 from utds.domains.base import Domain
 from utds.evaluation.rollout import Episodes

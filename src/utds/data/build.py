@@ -24,6 +24,7 @@ from utds.data.columns import (
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
+MARKS = ("terminations", "truncations", "lengths", "episode_index")  # of episodes
 ActionBounds = Literal["auto"] | tuple[object, object] | None
 
 
@@ -106,19 +107,13 @@ def from_arrays(
     rewards: object,
     *,
     next_observations: object = None,
-    terminations: object = None,
-    truncations: object = None,
-    lengths: object = None,
-    episode_index: object = None,
     physics: object = None,
     task_rewards: object = None,
     action_bounds: ActionBounds = None,
     **metadata: Any,
 ) -> Dataset:
     """See `Dataset.from_arrays`."""
-    given = arranged(
-        observations, actions, rewards, next_observations, terminations, truncations, lengths, episode_index
-    )
+    given = arranged(observations, actions, rewards, next_observations, **_marks(metadata))
     steps = given.pop("lengths")
     given["actions"], described = _scaled(actions, action_bounds, steps)
     if "description" in described and metadata.get("description"):
@@ -130,18 +125,11 @@ def from_arrays(
 
 
 def arranged(
-    observations: object,
-    actions: object,
-    rewards: object,
-    next_observations: object = None,
-    terminations: object = None,
-    truncations: object = None,
-    lengths: object = None,
-    episode_index: object = None,
+    observations: object, actions: object, rewards: object, next_observations: object = None, **marks: object
 ) -> dict[str, Any]:
     """Columns as a dataset has them, and lengths, from what `Dataset.from_arrays` takes."""
     earned = cast("rewards", rewards, np.float32, None)
-    steps, ended, cut = _episodes(len(earned), terminations, truncations, lengths, episode_index)
+    steps, ended, cut = _episodes(len(earned), **marks)
     if next_observations is not None:
         observations = _interleaved(observations, next_observations, steps)
     return {
@@ -159,36 +147,24 @@ def from_steps(
     actions: object,
     rewards: object = None,
     *,
-    terminations: object = None,
-    truncations: object = None,
-    lengths: object = None,
-    episode_index: object = None,
     action_bounds: ActionBounds = None,
     **metadata: Any,
 ) -> Dataset:
     """See `Dataset.from_steps`."""
-    given = steps_arranged(observations, actions, rewards, terminations, truncations, lengths, episode_index)
+    given = steps_arranged(observations, actions, rewards, **_marks(metadata))
     if given["rewards"] is None:
         given["rewards"] = np.zeros(len(given["actions"]), np.float32)
         metadata = {"labelling": "zero"} | metadata
     return from_arrays(**given, action_bounds=action_bounds, **metadata)
 
 
-def steps_arranged(
-    observations: object,
-    actions: object,
-    rewards: object,
-    terminations: object = None,
-    truncations: object = None,
-    lengths: object = None,
-    episode_index: object = None,
-) -> dict[str, Any]:
+def steps_arranged(observations: object, actions: object, rewards: object, **marks: object) -> dict[str, Any]:
     """observations, actions, rewards (or None), terminations and lengths of a log with as many states as actions."""
     states = cast("observations", observations, np.float32, 0)
     taken = cast("actions", actions, np.float32, 0)
     if len(states) != len(taken):
         raise DataError(f"observations has {len(states)} rows and actions {len(taken)}; give one of each per step")
-    steps, ended, _ = _episodes(len(taken), terminations, truncations, lengths, episode_index)
+    steps, ended, _ = _episodes(len(taken), **marks)
     last = np.cumsum(steps) - 1
     done = ended[last]
     if ((steps < 2) & ~done).any():
@@ -237,8 +213,17 @@ def _flags(lengths: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return terminations, truncations
 
 
+def _marks(given: dict[str, Any]) -> dict[str, Any]:
+    """Take out of what was given that by which `_episodes` tells episodes apart."""
+    return {name: given.pop(name) for name in MARKS if name in given}
+
+
 def _episodes(
-    count: int, terminations: object, truncations: object, lengths: object, episode_index: object
+    count: int,
+    terminations: object = None,
+    truncations: object = None,
+    lengths: object = None,
+    episode_index: object = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Lengths [E], terminations [N] and truncations [N] of `count` steps."""
     marks = {}

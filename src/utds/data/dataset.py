@@ -266,7 +266,11 @@ class Dataset:
     @cached_property
     def returns(self) -> np.ndarray:
         """[E] float64: the sum of rewards of each episode."""
-        return np.add.reduceat(self.rewards, self.starts[:-1], dtype=np.float64)
+        return self.returns_with(self.rewards)
+
+    def returns_with(self, rewards: np.ndarray) -> np.ndarray:
+        """[E] float64: the returns that the episodes would have with these rewards [N]."""
+        return np.add.reduceat(rewards, self.starts[:-1], dtype=np.float64)
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ recorded without rewards is labelled like the rest.
 import importlib.util
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,6 +58,7 @@ class Labelling(Protocol):
 
     def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
         """What a user should know about the labels of this dataset, a line each; `truth` are the facts, if known."""
+        return []
 
 
 Rewards = Labelling | Function | str  # what `share` takes: see `make`
@@ -119,10 +120,9 @@ def carries(dataset: Dataset, main: Dataset) -> bool:
 
 
 @dataclass(frozen=True)
-class Known:
+class Known(Labelling):
     """Rewards that are facts: recorded for the task, or recomputed from physics."""
 
-    threads: int | None = field(default=None, compare=False)  # for passes over physics; by default one per core
     name = identity = KNOWN
     uses_main = False
 
@@ -138,7 +138,7 @@ class Known:
         if "task_rewards" in dataset and task in meta.task_names:
             return np.ascontiguousarray(dataset.read("task_rewards")[:, meta.task_names.index(task)])
         if "physics" in dataset and task in _task_ids(meta.domain):
-            names, table = from_physics(dataset, self.threads)
+            names, table = from_physics(dataset)
             return np.ascontiguousarray(table[:, names.index(task)])
         if meta.labelling == Zero.identity:
             raise DataError(
@@ -155,9 +155,6 @@ class Known:
             f"share it with rewards='learned', 'zero' or a function"
         )
 
-    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
-        return []
-
 
 def is_known(dataset: Dataset, task: str) -> bool:
     """Whether `Known` can label, without computing anything."""
@@ -168,7 +165,7 @@ def is_known(dataset: Dataset, task: str) -> bool:
     return stored or ("physics" in dataset and task in _task_ids(meta.domain))
 
 
-def from_physics(dataset: Dataset, threads: int | None = None) -> tuple[tuple[str, ...], np.ndarray]:
+def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
     """Ids of the domain's tasks and the rewards [N, tasks] float32 of all of them, from the stored physics."""
     import mujoco
 
@@ -187,7 +184,7 @@ def from_physics(dataset: Dataset, threads: int | None = None) -> tuple[tuple[st
     }
 
     def compute() -> dict[str, np.ndarray]:
-        blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset, threads)]
+        blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset)]
         return {"values": np.concatenate(blocks)}
 
     return names, cached(dataset, key, (dataset.size, len(names)), compute)["values"]
@@ -215,7 +212,7 @@ def _task_ids(domain: str | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Zero:
+class Zero(Labelling):
     """No rewards: UDS (Yu et al., 2022) shares other tasks' data with reward 0."""
 
     name = identity = "zero"
@@ -224,12 +221,9 @@ class Zero:
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         return np.zeros(dataset.size, np.float32)
 
-    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
-        return []
-
 
 @dataclass(frozen=True, eq=False)
-class FunctionReward:
+class FunctionReward(Labelling):
     """A user's function of observations [b, O], actions [b, A] in the robot's unit, and next observations [b, O]."""
 
     function: Function
@@ -258,12 +252,9 @@ class FunctionReward:
                 raise DataError(f"the reward function gave {rewards[row]} for transition {row} of {dataset.name}")
         return rewards
 
-    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
-        return []
-
 
 @dataclass(frozen=True)
-class GoalReward:
+class GoalReward(Labelling):
     """How near the state reached is to a goal: −distance, or 1 within a radius and 0 beyond.
 
     Written "goal:0=0.5,1=-0.2" (features 0 and 1 of the observation, counted from 0) or "goal:0=0.5,radius=0.05".
@@ -292,9 +283,6 @@ class GoalReward:
             distance = np.linalg.norm(reached[:, features].astype(np.float64) - target, axis=1)
             rewards[where] = -distance if self.radius is None else distance <= self.radius
         return rewards
-
-    def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
-        return []
 
 
 def _from_file(text: str) -> FunctionReward:

@@ -27,7 +27,7 @@ from utds.data.pool import Columns, Info, Pool, Ranges, Sampling
 from utds.data.weights import Source, Weights
 from utds.data.weights import make as weigh
 from utds.errors import ConfigError, DataError
-from utds.normalizer import divisor
+from utds.networks import divisor
 
 _ALIGNMENT = 64  # bytes; what XLA wants of memory that it is to use in place
 
@@ -87,7 +87,7 @@ class Lake:
 
     def __init__(self, datasets: Sequence[Dataset], tasks: Iterable[str] = ()):
         self.datasets = tuple(datasets)
-        _check_together(self.datasets)
+        check_together(self.datasets)
         size, episodes = (sum(getattr(data, name) for data in self.datasets) for name in ("size", "episodes"))
         if size + episodes >= 2**31:
             raise DataError(f"{size} transitions are more than 32-bit indices can count; share fewer datasets")
@@ -254,7 +254,7 @@ def _statistics(data: Sequence[Dataset], spans: Sequence[_Span]) -> tuple[np.nda
     return mean, divisor(std)
 
 
-def _check_together(datasets: Sequence[Dataset]) -> None:
+def check_together(datasets: Sequence[Dataset]) -> None:
     """Only data of one robot can be pooled."""
     if not datasets:
         raise DataError("there is no dataset to load; give at least one")

@@ -19,8 +19,7 @@ from utds import progress
 from utds.data.cache import cached
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
-from utds.networks import MLP, ensemble, fit, init_ensemble, mlp
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, ensemble, fit, init_ensemble, mlp
 from utds.version import __version__
 
 

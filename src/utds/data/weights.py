@@ -52,7 +52,7 @@ class ReturnWeights:
         return f"returns:temperature={self.temperature}"
 
     def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
-        returns = [np.add.reduceat(source.rewards, source.dataset.starts[:-1], dtype=np.float64) for source in sources]
+        returns = [source.dataset.returns_with(source.rewards) for source in sources]
         low, high = min(g.min() for g in returns), max(g.max() for g in returns)
         width = high - low or 1.0
         return [

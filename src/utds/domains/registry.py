@@ -1,10 +1,8 @@
 """The domains by name: `get("walker")` gives a `Domain`, `task("walker-walk")` a domain and one of its tasks."""
 
 import functools
-import importlib.util
-import os
-from pathlib import Path
 
+from utds import files
 from utds.domains import jaco, pointmass, quadruped, walker
 from utds.domains.base import Domain, Task
 from utds.errors import DomainError
@@ -28,11 +26,7 @@ def add(domain: Domain) -> None:
 @functools.cache
 def _load_own() -> None:
     """Run the files that `UTDS_DOMAINS` names, once."""
-    for path in filter(None, os.environ.get("UTDS_DOMAINS", "").split(os.pathsep)):
-        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
-        if spec is None or spec.loader is None or not Path(path).is_file():
-            raise DomainError(f"UTDS_DOMAINS names {path!r}, which is no Python file")
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+    files.run_named("UTDS_DOMAINS", DomainError)
 
 
 def built_in() -> tuple[Domain, ...]:

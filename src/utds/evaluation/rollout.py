@@ -50,13 +50,11 @@ def returns(domain: Domain, act: Act, episodes: int, seed: int, threads: int | N
     return totals
 
 
-def record(
-    domain: Domain, act: Act, episodes: int, seed: int, exploration_start: bool = False, threads: int | None = None
-) -> Episodes:
+def record(domain: Domain, act: Act, episodes: int, seed: int, exploration_start: bool = False) -> Episodes:
     """Episodes of a policy with everything that there is to know of them."""
     out = Episodes.empty(domain, episodes)
     with progress.bar(f"recording {domain.name}", total=episodes * domain.steps) as advance:
-        for copies, simulator, observations in _blocks(domain, episodes, seed, exploration_start, threads):
+        for copies, simulator, observations in _blocks(domain, episodes, seed, exploration_start):
             out.observations[copies, 0], out.physics[copies, 0] = observations, simulator.physics()
             for t in range(domain.steps):
                 actions = np.clip(act(out.observations[copies, t]), -1, 1).astype(np.float32)
@@ -67,7 +65,7 @@ def record(
     return out
 
 
-def _blocks(domain: Domain, episodes: int, seed: int, exploration_start: bool, threads: int | None):
+def _blocks(domain: Domain, episodes: int, seed: int, exploration_start: bool, threads: int | None = None):
     """Blocks of at most LOCKSTEP copies at their start states: which copies, the simulator, observations."""
     for first in range(0, episodes, LOCKSTEP):
         copies = slice(first, min(first + LOCKSTEP, episodes))

@@ -11,78 +11,11 @@ Stands alone: NumPy in float64, and matplotlib for the figures only. A first ses
     suboptimality(task, solution.policy), expected_penalty(task, solution.gamma)
 """
 
-from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
-from utds.linear.learners import (
-    Ood,
-    Problem,
-    Solution,
-    beta,
-    ensemble_pevi,
-    error,
-    expected_penalty,
-    explicit_beta,
-    lsvi,
-    pevi,
-    prepare,
-    quantifies,
-    suboptimality,
-    underestimates,
-)
-from utds.linear.models import (
-    LinearMDP,
-    Plan,
-    evaluate,
-    family,
-    low_rank,
-    occupancy,
-    performance,
-    plan,
-    related,
-    tabular,
-)
-from utds.linear.operator import Operator, ood_penalties, ood_steps, operator
-from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
+from utds.linear.data import behaviour, collect, draw_ood, relabel, share
+from utds.linear.learners import Ood, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
+from utds.linear.models import LinearMDP, low_rank, plan, related, tabular
 
 __all__ = [
-    "LinearMDP",
-    "Ood",
-    "Operator",
-    "Plan",
-    "Problem",
-    "Solution",
-    "Transitions",
-    "avoiding",
-    "behaviour",
-    "beta",
-    "bootstrapped",
-    "collect",
-    "count",
-    "covariance",
-    "draw_ood",
-    "ensemble_pevi",
-    "error",
-    "evaluate",
-    "expected_penalty",
-    "explicit_beta",
-    "family",
-    "gamma_lcb",
-    "low_rank",
-    "lsvi",
-    "occupancy",
-    "ood_penalties",
-    "ood_steps",
-    "operator",
-    "performance",
-    "perturbed",
-    "pevi",
-    "plan",
-    "posterior",
-    "prepare",
-    "quantifies",
-    "relabel",
-    "related",
-    "share",
-    "suboptimality",
-    "tabular",
-    "underestimates",
-]
+    "LinearMDP", "Ood", "behaviour", "beta", "collect", "draw_ood", "expected_penalty", "low_rank", "pevi", "plan",
+    "prepare", "quantifies", "relabel", "related", "share", "suboptimality", "tabular",
+]  # fmt: skip

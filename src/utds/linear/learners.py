@@ -1,19 +1,18 @@
-"""Least-squares value iteration, plain and pessimistic, on one task's data or on shared data (paper, Appendix A).
+"""Pessimistic least-squares value iteration, on one task's data or on shared data (paper, Appendix A).
 
-Below the learners stand the quantities that Theorem 2 and Corollary 1 compare: β, T̂V's error, the bound under π*, the
-true suboptimality.
+Below the learner stand the quantities that Theorem 2 and Corollary 1 compare: β, T̂V's error, the bound under π*, the
+true suboptimality; and the operators of Lemma 2 and of OOD actions.
 
 At every step, from the last to the first:
 
     w̃ = Λ̃⁻¹(Σ φ·(r + V(s')) + Σ_ood φ·y_ood)      T̂V = φᵀw̃
     Q̂ = T̂V − Γ, clipped to [0, T − t]              V = max_a Q̂
 
-The learners differ only in Γ: none (`lsvi`), β[φᵀΛ̃⁻¹φ]^½ (`pevi`), β times the standard deviation of an ensemble
-(`ensemble_pevi`). Sharing is not their concern: they take any `Transitions`, for instance what `data.share` returns.
+with Γ = β[φᵀΛ̃⁻¹φ]^½. Sharing is not the learner's concern: it takes any `Transitions`, for instance what `data.share`
+returns.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,8 +22,6 @@ from utds.errors import ConfigError, DataError
 from utds.linear.data import Counts, Transitions, count
 from utds.linear.models import Array, Booleans, LinearMDP, greedy, occupancy, performance, plan
 from utds.linear.regression import covariance, inverse_root
-
-Fit = Callable[[int, Array], tuple[Array, Array]]  # step, V [B, S] -> T̂V and Γ, both [B, S·A]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,6 @@ class Problem:
     counts: Counts
     ridge: float
     ood: Ood | None
-    root: Array  # [B, T, d, d] R
     whitened: Array  # [B, T, d, S·A] RΦᵀ
     alone: Array  # the same for the data without OOD rows; `whitened` itself if there are none
 
@@ -76,69 +72,20 @@ def prepare(mdp: LinearMDP, data: Transitions, ridge: float = 1.0, ood: Ood | No
     def factor(visits: Array) -> Array:
         return inverse_root(covariance(flat, ridge, visits.reshape(*visits.shape[:2], -1)))
 
-    root = factor(counts.visits if ood is None else counts.visits + ood.visits)
-    whitened = root @ flat.T
+    whitened = factor(counts.visits if ood is None else counts.visits + ood.visits) @ flat.T
     alone = factor(counts.visits) @ flat.T if ood is not None and ood.target == "pessimistic" else whitened
-    return Problem(mdp, counts, ridge, ood, root, whitened, alone)
-
-
-def lsvi(problem: Problem) -> Solution:
-    """Least-squares value iteration without any penalty."""
-    return pevi(problem, beta=0.0)
+    return Problem(mdp, counts, ridge, ood, whitened, alone)
 
 
 def pevi(problem: Problem, beta: float) -> Solution:
-    """Pessimistic value iteration with Γ = β[φᵀΛ̃⁻¹φ]^½."""
-    targets = _targets(problem, beta)
-
-    def fit(t: int, values: Array) -> tuple[Array, Array]:
-        return _smooth(problem.whitened[:, t], targets(t, values)), beta * np.linalg.norm(
-            problem.whitened[:, t], axis=-2
-        )
-
-    return _iterate(problem, fit)
-
-
-def ensemble_pevi(
-    problem: Problem,
-    beta: float,
-    members: int,
-    rng: np.random.Generator,
-    kind: Literal["perturbed", "bootstrapped"] = "perturbed",
-) -> Solution:
-    """Pessimistic value iteration with Γ = β times the standard deviation (ddof 1) of N regressions; T̂V is their mean.
-
-    "perturbed" members are draws from Lemma 1's posterior. "bootstrapped" ones refit transitions drawn with
-    replacement, each with its own draw of the prior (`regression.bootstrapped`), and take no OOD rows.
-    """
-    if members < 2:
-        raise ConfigError(f"an ensemble of {members} has no standard deviation; use at least 2 members")
-    if kind == "bootstrapped" and problem.ood is not None:
-        raise ConfigError(
-            "bootstrapped ensembles resample observed transitions; OOD rows have none: use kind='perturbed'"
-        )
-    targets = _targets(problem, beta)
-
-    def fit(t: int, values: Array) -> tuple[Array, Array]:
-        if kind == "perturbed":
-            predictions = _perturb(problem, t, targets(t, values), members, rng)
-        else:
-            predictions = _bootstrap(problem, t, values, members, rng)
-        return predictions.mean(axis=0), beta * predictions.std(axis=0, ddof=1)
-
-    return _iterate(problem, fit)
-
-
-def _iterate(problem: Problem, fit: Fit) -> Solution:
-    """The backward recursion shared by every learner."""
-    shape = problem.counts.visits.shape
-    datasets, horizon, states, _ = shape
-    backups, gamma, q = np.empty(shape), np.empty(shape), np.empty(shape)
+    """Pessimistic value iteration with Γ = β[φᵀΛ̃⁻¹φ]^½; without any penalty where β is 0."""
+    gamma = beta * problem.width
+    datasets, horizon, states, _ = gamma.shape
+    backups, q = np.empty(gamma.shape), np.empty(gamma.shape)
     values = np.zeros((datasets, horizon + 1, states))
     for t in reversed(range(horizon)):
-        fitted, penalty = fit(t, values[:, t + 1])
-        backups[:, t] = fitted.reshape(datasets, *shape[2:])
-        gamma[:, t] = penalty.reshape(datasets, *shape[2:])
+        totals = _targets(problem, t, values[:, t + 1], gamma[:, t].reshape(datasets, -1))
+        backups[:, t] = _smooth(problem.whitened[:, t], totals).reshape(gamma[:, t].shape)
         # Rewards in [0, 1] bound every true value, and clipping keeps 0 ≤ 𝒯V − Q̂ ≤ 2Γ wherever |T̂V − 𝒯V| ≤ Γ.
         q[:, t] = np.clip(backups[:, t] - gamma[:, t], 0, horizon - t)
         values[:, t] = q[:, t].max(axis=-1)
@@ -146,57 +93,22 @@ def _iterate(problem: Problem, fit: Fit) -> Solution:
 
 
 def _smooth(whitened: Array, totals: Array) -> Array:
-    """ΦΛ̃⁻¹Φᵀ·totals: predictions [..., B, S·A] of the regression whose targets sum to `totals` [..., B, S·A] a pair."""
-    return np.einsum("bkp,...bk->...bp", whitened, np.einsum("bkp,...bp->...bk", whitened, totals))
+    """ΦΛ̃⁻¹Φᵀ·totals: predictions [B, S·A] of the regression whose targets sum to `totals` [B, S·A] a pair."""
+    return np.einsum("bkp,bk->bp", whitened, np.einsum("bkp,bp->bk", whitened, totals))
 
 
-def _targets(problem: Problem, beta: float) -> Callable[[int, Array], Array]:
-    """The function that sums a step's regression targets for each pair, [B, S·A], given V_{t+1} [B, S]."""
-    mdp, counts, ood = problem.mdp, problem.counts, problem.ood
-
-    def sums(t: int, values: Array) -> Array:
-        datasets = len(values)
-        seen = (counts.rewards[:, t] + np.einsum("bsan,bn->bsa", counts.next_states[:, t], values)).reshape(
-            datasets, -1
-        )
-        if ood is None:
-            return seen
-        if ood.target == "exact":
-            target = mdp.backup(values).reshape(datasets, -1)
-        else:
-            target = _smooth(problem.alone[:, t], seen) - beta * np.linalg.norm(problem.whitened[:, t], axis=-2)
-        return seen + ood.visits[:, t].reshape(datasets, -1) * target
-
-    return sums
-
-
-def _perturb(problem: Problem, t: int, totals: Array, members: int, rng: np.random.Generator) -> Array:
-    """Predictions [N, B, S·A] of N perturbed regressions; unit noise on each of n rows adds up to √n times one draw."""
-    visits = (
-        problem.counts.visits[:, t] if problem.ood is None else problem.counts.visits[:, t] + problem.ood.visits[:, t]
-    )
-    datasets, width = len(visits), problem.mdp.width
-    noise = rng.standard_normal((members, *totals.shape)) * np.sqrt(visits.reshape(datasets, -1))
-    prior = np.sqrt(problem.ridge) * rng.standard_normal((members, datasets, width))
-    shift = np.einsum("bkp,nbk->nbp", problem.whitened[:, t], np.einsum("bkd,nbd->nbk", problem.root[:, t], prior))
-    return _smooth(problem.whitened[:, t], totals + noise) + shift
-
-
-def _bootstrap(problem: Problem, t: int, values: Array, members: int, rng: np.random.Generator) -> Array:
-    """Predictions [N, B, S·A] of N regressions, each on as many transitions as the data has, drawn with replacement."""
-    counts, mdp = problem.counts, problem.mdp
-    observed = counts.next_states[:, t].reshape(len(values), -1)  # [B, S·A·S]
-    size = observed.sum(axis=-1).astype(np.int64)
-    drawn = rng.multinomial(size, observed / size[:, None], size=(members, len(values)))
-    drawn = drawn.reshape(members, len(values), mdp.states * mdp.actions, mdp.states).astype(np.float64)
-    visits = drawn.sum(axis=-1)
-    seen = counts.visits[:, t].reshape(len(values), -1)
-    reward = counts.rewards[:, t].reshape(len(values), -1) / np.maximum(seen, 1)  # unseen pairs are never drawn
-    flat = mdp.features.reshape(-1, mdp.width)
-    right = (visits * reward + np.einsum("nbps,bs->nbp", drawn, values)) @ flat
-    right += np.sqrt(problem.ridge) * rng.standard_normal(right.shape)
-    weights = np.linalg.solve(covariance(flat, problem.ridge, visits), right[..., None])[..., 0]
-    return weights @ flat.T
+def _targets(problem: Problem, t: int, values: Array, gamma: Array) -> Array:
+    """Sums of a step's regression targets for each pair, [B, S·A], given V_{t+1} [B, S] and Γ [B, S·A]."""
+    counts, ood, datasets = problem.counts, problem.ood, len(values)
+    seen = counts.rewards[:, t] + np.einsum("bsan,bn->bsa", counts.next_states[:, t], values)
+    seen = seen.reshape(datasets, -1)
+    if ood is None:
+        return seen
+    if ood.target == "exact":
+        target = problem.mdp.backup(values).reshape(datasets, -1)
+    else:
+        target = _smooth(problem.alone[:, t], seen) - gamma
+    return seen + ood.visits[:, t].reshape(datasets, -1) * target
 
 
 def beta(width: int, horizon: int, xi: float, c: float = 1.0) -> float:
@@ -258,3 +170,63 @@ def suboptimality(mdp: LinearMDP, policy: Array) -> Array:
 def _check_level(xi: float) -> None:
     if not 0 < xi < 1:
         raise ConfigError(f"ξ is {xi}; a failure probability lies strictly between 0 and 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """Lemma 2's operator, of one dataset and policy: (𝒯Q)(s, a) = r(s, a) + γ·E[Q(s', a') − β₁Γ(s', a')].
+
+    Next states s' are those of the data, a' ~ π. Pairs without data map to 0: the lemma speaks of those with data only.
+    """
+
+    rewards: Array  # [S, A] mean reward in the data
+    kernel: Array  # [S, A, S] relative frequencies of next states; zero rows where there is no data
+    policy: Array  # [S, A] π(a' | s')
+    discount: float  # γ
+    beta: float  # β₁
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.discount < 1:
+            raise ConfigError(f"the discount γ is {self.discount}; a contraction needs 0 ≤ γ < 1")
+
+    def __call__(self, q: Array, gamma: Array) -> Array:
+        """Apply it to `q` [..., S, A] with penalty `gamma` [..., S, A]; for Lemma 2, gamma must not depend on q."""
+        penalised = ((q - self.beta * gamma) * self.policy).sum(axis=-1)  # [..., S]
+        return self.rewards + self.discount * np.einsum("ijk,...k->...ij", self.kernel, penalised)
+
+    def ensemble(self, q: Array) -> Array:
+        """Apply it to each of N members, `q` [N, ..., S, A], with Γ = their standard deviation (ddof 1)."""
+        return self(q, q.std(axis=0, ddof=1))
+
+    def fixed_point(self, gamma: Array) -> Array:
+        """The Q [S, A] that `self` leaves as it is, by solving the linear equation it satisfies."""
+        pairs = self.policy.size
+        onward = (self.kernel[..., None] * self.policy).reshape(pairs, pairs)  # pair to pair
+        constant = self(np.zeros_like(self.rewards), gamma).ravel()
+        return np.linalg.solve(np.eye(pairs) - self.discount * onward, constant).reshape(self.rewards.shape)
+
+
+def operator(counts: Counts, dataset: int, policy: Array, discount: float, beta: float = 1.0) -> Operator:
+    """The operator of one of `counts`' datasets, its steps taken together (Lemma 2 is about a stationary problem)."""
+    visits = counts.visits[dataset].sum(axis=0)  # [S, A]
+    seen = np.maximum(visits, 1)  # unseen pairs have zero sums, so zero rows
+    rewards = counts.rewards[dataset].sum(axis=0) / seen
+    kernel = counts.next_states[dataset].sum(axis=0) / seen[..., None]
+    return Operator(rewards, kernel, policy, discount, beta)
+
+
+def ood_penalties(steps: int, start: float = 3.0, decay: float = 0.99995, end: float = 0.1) -> Array:
+    """β₂ [steps] of every OOD step, max(start·decayᵗ, end); by default as in the paper's table."""
+    return np.maximum(start * decay ** np.arange(steps), end)
+
+
+def ood_steps(q: Array, penalties: Array, floor: float = -np.inf) -> Array:
+    """𝒯ᵒᵒᵈQ = Q − β₂Γ (paper, §3.2) applied to an ensemble `q` [N, ...] once for each of K β₂: [K + 1, N, ...].
+
+    Γ is the members' standard deviation (ddof 1); values stay at or above `floor`.
+    """
+    course = [q]
+    for penalty in penalties:
+        q = np.maximum(q - penalty * q.std(axis=0, ddof=1), floor)
+        course.append(q)
+    return np.stack(course)

@@ -77,12 +77,13 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
     for index, statement in enumerate(STATEMENTS):
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.
         result = statement.run(np.random.default_rng([seed, index]), size, advance)
-        reports.append(statement.report(result))
+        about = statement.TITLE, statement.CLAIM, statement.NEEDS, statement.CODE
+        reports.append(Report(*about, statement.facts(result), statement.pictures(result)))
     documents = {picture.name: figures.svg(picture.figure) for report in reports for picture in report.pictures}
     for name, document in documents.items():
-        _write(out / f"{name}.svg", document)
+        files.write_text(out / f"{name}.svg", document)
     sections = "\n".join(_section(report, documents) for report in reports)
-    _write(out / "index.html", _PAGE.format(seed=seed, size=size, sections=sections))
+    files.write_text(out / "index.html", _PAGE.format(seed=seed, size=size, sections=sections))
     return tuple(reports)
 
 
@@ -119,8 +120,3 @@ def _row(fact: Fact) -> str:
 def _text(text: str) -> str:
     """Plain text as HTML, with D_i and Γ_lcb as they are printed."""
     return re.sub(r"([A-ZΓ])_(\w+)", r"\1<sub>\2</sub>", html.escape(text))
-
-
-def _write(path: Path, text: str) -> None:
-    with files.atomic(path) as part:
-        part.write_text(text, encoding="utf-8")

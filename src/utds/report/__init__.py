@@ -1,16 +1,15 @@
 """What came out of a tree of runs, on one self-contained page.
 
 load      run directories -> results, their labels and commands
-table     results -> one table of cells       findings  gains, aggregates, costs, ablations
-text      findings in sentences               figures, page   drawing and the page
-export    CSV and Markdown
+table     results -> one table of outcomes    findings        gains, aggregates, costs, ablations
+text      findings in words, CSV, Markdown    figures, page   drawing and the page
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from utds import files, progress
-from utds.report import export, load, page
+from utds.report import load, page, text
 from utds.report.table import Study
 
 
@@ -24,9 +23,8 @@ def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | Non
     with progress.bar("report", total=page.work(found), unit="statistics") as advance:
         documents = {out: page.render(found, advance)}
     if csv:
-        documents[csv] = export.to_csv(found)
+        documents[csv] = text.to_csv(found)
     if markdown:
-        documents[markdown] = export.to_markdown(found)
-    for path, text in documents.items():
-        with files.atomic(path) as part:
-            part.write_text(text, encoding="utf-8")
+        documents[markdown] = text.to_markdown(found)
+    for path, document in documents.items():
+        files.write_text(path, document)

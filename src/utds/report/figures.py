@@ -11,7 +11,7 @@ from utds.benchmark.aggregate import Interval
 from utds.data.columns import spaced
 from utds.report.findings import Ablation, Aggregates, Row
 from utds.report.load import OWN, Array, Series
-from utds.report.table import RECORDED, Cell, Setting, Study
+from utds.report.table import RECORDED, Outcome, Setting, Study
 
 Tick = tuple[float, str]  # where, and what stands beside it
 
@@ -161,11 +161,11 @@ def _n(value: float) -> str:
 def bars(study: Study, main: Setting) -> Markup:
     """Final scores by source, a bar an algorithm, in front of a shaded bar: the score with nothing shared."""
     sources = [s for s in study.settings if s.main == main and s.source != OWN]
-    labels = [label for label in study.sharing if any((s, label) in study.cells for s in sources)]
-    cells = [study.cells[s, a] for s in sources for a in labels if (s, a) in study.cells]
+    labels = [label for label in study.sharing if any((s, label) in study.outcomes for s in sources)]
+    outcomes = [study.outcomes[s, a] for s in sources for a in labels if (s, a) in study.outcomes]
     alone = [study.single(main, label) for label in labels]
     recorded = [np.array(study.recorded(main) or [], np.float64)]
-    y = _range(study, [cell.final for cell in (*cells, *alone) if cell] + recorded)
+    y = _range(study, [outcome.final for outcome in (*outcomes, *alone) if outcome] + recorded)
     plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 6, 36, 46))
     plot.labels(y=f"final {study.measure}")
     names = [(i + 0.5, _lines(s.source)) for i, s in enumerate(sources)]
@@ -173,8 +173,8 @@ def bars(study: Study, main: Setting) -> Markup:
     width = 0.8 / len(labels)
     for i, setting in enumerate(sources):
         for j, (label, single) in enumerate(zip(labels, alone, strict=True)):
-            if cell := study.cells.get((setting, label)):
-                _bar(plot, i + 0.1 + j * width, width, cell, single, style(study, label))
+            if outcome := study.outcomes.get((setting, label)):
+                _bar(plot, i + 0.1 + j * width, width, outcome, single, style(study, label))
         for row, words in enumerate(names[i][1].split("\n")):
             plot.text(plot.px(i + 0.5), plot.height - 22 + 12 * row, words, "tick mid")
     plot.line([0, len(sources)], [max(0, y[0])] * 2, "base")
@@ -185,44 +185,44 @@ def bars(study: Study, main: Setting) -> Markup:
     return plot.render(f"{main}: final {study.measure} by shared source and algorithm")
 
 
-def _bar(plot: Plot, left: float, width: float, cell: Cell, single: Cell | None, number: int) -> None:
+def _bar(plot: Plot, left: float, width: float, outcome: Outcome, single: Outcome | None, number: int) -> None:
     base, css = max(0.0, plot.y[0]), f"a{number}"
-    value = float(cell.final.mean())
+    value = float(outcome.final.mean())
     against = f"; nothing shared: {single.final.mean():.1f}" if single else ""
-    tip = f"{cell.algorithm} + {cell.setting.source}: {value:.1f} (seeds {_list(cell.final)}){against}"
-    plot.open(tip, algorithm=cell.algorithm, source=cell.setting.source)
+    tip = f"{outcome.algorithm} + {outcome.setting.source}: {value:.1f} (seeds {_list(outcome.final)}){against}"
+    plot.open(tip, algorithm=outcome.algorithm, source=outcome.setting.source)
     if single:
         height = float(single.final.mean())
         plot.rect(left, left + width, min(base, height), max(base, height), f"alone {css}")
     inner = left + 0.2 * width, left + 0.8 * width
     plot.rect(*inner, min(base, value), max(base, value), f"bar {css}")
     plot.rect(*inner, min(base, value), max(base, value), "", fill=f"url(#h{css})")
-    plot.dots((left + width / 2, run) for run in cell.final)
+    plot.dots((left + width / 2, run) for run in outcome.final)
     plot.close()
 
 
 def curves(study: Study, setting: Setting) -> Markup:
     """Scores along training: the mean over seeds within the lowest and highest; thin lines: trained without sharing."""
-    mine = [study.cells[setting, label] for label in study.algorithms if (setting, label) in study.cells]
-    alone = {c.algorithm: c for cell in mine if (c := study.single(setting, cell.algorithm)) and c is not cell}
-    y = _range(study, [cell.curves.ravel() for cell in (*mine, *alone.values())])
-    last = max(float(cell.steps[-1]) for cell in mine)
+    mine = [study.outcomes[setting, label] for label in study.algorithms if (setting, label) in study.outcomes]
+    alone = {c.algorithm: c for outcome in mine if (c := study.single(setting, outcome.algorithm)) and c is not outcome}
+    y = _range(study, [outcome.curves.ravel() for outcome in (*mine, *alone.values())])
+    last = max(float(outcome.steps[-1]) for outcome in mine)
     plot = Plot((0, last), y)
     plot.axes(ticks(0, last, 3), ticks(*y))
     plot.labels("gradient steps", study.measure)
-    for cell in alone.values():
-        plot.open(f"{cell.algorithm}, nothing shared: {cell.final.mean():.1f}", algorithm=cell.algorithm)
-        keep = spaced(cell.steps.size, POINTS)
-        plot.line(cell.steps[keep], cell.curves.mean(axis=0)[keep], f"thin a{style(study, cell.algorithm)}")
+    for outcome in alone.values():
+        plot.open(f"{outcome.algorithm}, nothing shared: {outcome.final.mean():.1f}", algorithm=outcome.algorithm)
+        keep = spaced(outcome.steps.size, POINTS)
+        plot.line(outcome.steps[keep], outcome.curves.mean(axis=0)[keep], f"thin a{style(study, outcome.algorithm)}")
         plot.close()
-    for cell in mine:
-        number, keep = style(study, cell.algorithm), spaced(cell.steps.size, POINTS)
-        runs = cell.curves[:, keep]
-        plot.open(f"{cell.algorithm}: {cell.final.mean():.1f}", algorithm=cell.algorithm)
+    for outcome in mine:
+        number, keep = style(study, outcome.algorithm), spaced(outcome.steps.size, POINTS)
+        runs = outcome.curves[:, keep]
+        plot.open(f"{outcome.algorithm}: {outcome.final.mean():.1f}", algorithm=outcome.algorithm)
         if len(runs) > 1:
-            plot.band(cell.steps[keep], runs.min(axis=0), runs.max(axis=0), f"a{number}")
-        plot.line(cell.steps[keep], runs.mean(axis=0), f"a{number}")
-        plot.mark(cell.steps[-1], float(cell.final.mean()), number)
+            plot.band(outcome.steps[keep], runs.min(axis=0), runs.max(axis=0), f"a{number}")
+        plot.line(outcome.steps[keep], runs.mean(axis=0), f"a{number}")
+        plot.mark(outcome.steps[-1], float(outcome.final.mean()), number)
         plot.close()
     return plot.render(f"{setting}: {study.measure} against gradient steps")
 
@@ -232,9 +232,9 @@ def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[s
     lines: list[tuple[str, str, str, Series]] = []
     for source in sources:
         setting = main._replace(source=source)
-        cell = study.cells.get((setting, algorithm)) if source != OWN else study.single(main, algorithm)
+        outcome = study.outcomes.get((setting, algorithm)) if source != OWN else study.single(main, algorithm)
         for name, css in (("uncertainty_own", ""), ("uncertainty_shared", "shared"), ("uncertainty", "")):
-            found = [s.uncertainty[name] for s in cell.seeds.values() if name in s.uncertainty] if cell else []
+            found = [s.uncertainty[name] for s in outcome.seeds.values() if name in s.uncertainty] if outcome else []
             if found and not (name == "uncertainty" and lines and lines[-1][0] == source):
                 lines.append((source, name, css, _mean(found)))
     if not lines:
@@ -295,18 +295,18 @@ def profile(study: Study, found: Aggregates, which: str) -> Markup:
 
 def ablation(study: Study, found: Ablation) -> Markup:
     """The final score against a field's values, a line per setting, a dot per seed."""
-    cells = [cell for line in found.lines.values() for cell in line if cell]
-    y = _range(study, [cell.final for cell in cells])
+    outcomes = [outcome for line in found.lines.values() for outcome in line if outcome]
+    y = _range(study, [outcome.final for outcome in outcomes])
     plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=232)
     plot.labels(found.field, f"final {study.measure}")
     plot.axes([(i, f"{value:g}") for i, value in enumerate(found.values)], ticks(*y))
     for number, (setting, line) in enumerate(found.lines.items()):
-        points = [(i, cell) for i, cell in enumerate(line) if cell]
-        means = [float(cell.final.mean()) for _, cell in points]
+        points = [(i, outcome) for i, outcome in enumerate(line) if outcome]
+        means = [float(outcome.final.mean()) for _, outcome in points]
         data = {"domain": setting.domain, "task": setting.task, "kind": setting.kind, "source": setting.source}
         plot.open(f"{setting}: {_list(np.array(means))}", **data)
         plot.line([i for i, _ in points], means, f"a{number % STYLES}")
-        plot.dots(((i, run) for i, cell in points for run in cell.final), f"dot a{number % STYLES}")
+        plot.dots(((i, run) for i, outcome in points for run in outcome.final), f"dot a{number % STYLES}")
         for (i, _), mean in zip(points, means, strict=True):
             plot.mark(i, mean, number)
         plot.close()

@@ -14,7 +14,7 @@ import numpy as np
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
 from utds.report.load import BETA, OWN, Array
-from utds.report.table import Cell, Setting, Study
+from utds.report.table import Outcome, Setting, Study
 
 EVERYTHING = "all domains"
 WHICH = ("final", "best")  # the score after the last step; the highest along the way
@@ -75,7 +75,7 @@ class Ablation(NamedTuple):
 
     field: str
     values: tuple[float, ...]
-    lines: dict[Setting, list[Cell | None]]  # a cell for each value
+    lines: dict[Setting, list[Outcome | None]]  # an outcome for each value
 
 
 def scopes(study: Study) -> tuple[str, ...]:
@@ -85,11 +85,11 @@ def scopes(study: Study) -> tuple[str, ...]:
     return (EVERYTHING, *(study.domains if len(study.domains) > 1 else ()))
 
 
-def paired(study: Study, algorithm: str, scope: str) -> list[tuple[Cell, Cell]]:
+def paired(study: Study, algorithm: str, scope: str) -> list[tuple[Outcome, Outcome]]:
     """(with sharing, without) for every setting that has both: of one source, or of several where no other ran."""
     both = [
-        (cell, alone)
-        for (setting, label), cell in study.cells.items()
+        (outcome, alone)
+        for (setting, label), outcome in study.outcomes.items()
         if label == algorithm and setting.source != OWN and scope in (EVERYTHING, setting.domain)
         if (alone := study.single(setting, algorithm))
     ]
@@ -104,7 +104,7 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
     mains = list(dict.fromkeys(alone.setting for _, alone in pairs))
     alone = {pair.setting: pair.runs(which) for _, pair in pairs}
     index = [mains.index(pair.setting) for _, pair in pairs]
-    tables = (Scores.of([cell.runs(which) for cell, _ in pairs]), Scores.of([alone[main] for main in mains]))
+    tables = (Scores.of([outcome.runs(which) for outcome, _ in pairs]), Scores.of([alone[main] for main in mains]))
 
     # One run alone stands against several settings: it is drawn once for all of them.
     def both(shared: Scores, single: Scores) -> Array:
@@ -115,7 +115,7 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
     found = aggregate.bootstrap(both, *tables)
     difference, probability = (Interval(*(float(x[i]) for x in found)) for i in (0, 1))
     probability = Interval(probability.value, *np.clip(probability[1:], 0, 1).tolist())
-    each = [aggregate.welch(cell.runs(which), single.runs(which)) for cell, single in pairs]
+    each = [aggregate.welch(outcome.runs(which), single.runs(which)) for outcome, single in pairs]
     return Gain(
         algorithm=algorithm,
         single=pairs[0][1].algorithm,
@@ -124,8 +124,8 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
         probability=probability,
         up=sum(x.value > 0 and clear(x) for x in each),
         down=sum(x.value < 0 and clear(x) for x in each),
-        seeds=(min(len(cell.seeds) for cell, _ in pairs), max(len(cell.seeds) for cell, _ in pairs)),
-        steps=tuple(sorted({result.config["steps"] for cell, _ in pairs for result in cell.results})),
+        seeds=(min(len(outcome.seeds) for outcome, _ in pairs), max(len(outcome.seeds) for outcome, _ in pairs)),
+        steps=tuple(sorted({result.config["steps"] for outcome, _ in pairs for result in outcome.results})),
         margin=MARGIN * (100 if study.measure == "score" else max(abs(runs.mean()) for runs in alone.values())),
     )
 
@@ -139,18 +139,22 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     """Every algorithm on the settings that all of them have, and what each reduces to when nothing is shared."""
     shared = [s for s in study.settings if s.source != OWN and scope in (EVERYTHING, s.domain)]
     shared = [s for s in shared if s.pairs] or shared
-    has = {label: {s for s in shared if (s, label) in study.cells} for label in study.sharing}
+    has = {label: {s for s in shared if (s, label) in study.outcomes} for label in study.sharing}
     compared = [label for label in study.sharing if 2 * len(has[label]) >= len(shared)]
     common = tuple(s for s in shared if all(s in has[label] for label in compared))
     if not compared or not common:
         return None
     mains = list(dict.fromkeys(setting.main for setting in common))
-    rows = [(label, False, [study.cells[s, label] for s in common]) for label in compared]
+    rows = [(label, False, [study.outcomes[s, label] for s in common]) for label in compared]
     singles = [[study.single(main, label) for main in mains] for label in compared]
-    whole = {cells[0].algorithm: cells for found in singles if len(cells := [c for c in found if c]) == len(mains)}
-    rows += [(label, True, cells) for label, cells in whole.items()]
-    taus = _taus([run for _, _, cells in rows for cell in cells for run in cell.runs(which)], study.measure)
-    tables = [(label, alone, Scores.of([cell.runs(which) for cell in cells])) for label, alone, cells in rows]
+    whole = {
+        outcomes[0].algorithm: outcomes for found in singles if len(outcomes := [c for c in found if c]) == len(mains)
+    }
+    rows += [(label, True, outcomes) for label, outcomes in whole.items()]
+    taus = _taus([run for _, _, outcomes in rows for outcome in outcomes for run in outcome.runs(which)], study.measure)
+    tables = [
+        (label, alone, Scores.of([outcome.runs(which) for outcome in outcomes])) for label, alone, outcomes in rows
+    ]
     return Aggregates(
         scope=scope,
         settings=common,
@@ -189,9 +193,9 @@ def _taus(runs: list[float], measure: str) -> Array:
 def costs(study: Study) -> Iterator[dict[str, object]]:
     """Time per million steps of a seed (median over runs), memory and parameters (the largest), by algorithm."""
     groups: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for cell in study.cells.values():
-        if cell.role != "ablation":
-            groups[cell.algorithm.partition(" · ")[0]] += [result.cost for result in cell.results]
+    for outcome in study.outcomes.values():
+        if outcome.role != "ablation":
+            groups[outcome.algorithm.partition(" · ")[0]] += [result.cost for result in outcome.results]
     for name in dict.fromkeys(label.partition(" · ")[0] for label in (*study.algorithms, *groups)):
         hours, memory, parameters = (
             [cost[key] for cost in groups[name] if key in cost]
@@ -210,14 +214,14 @@ def ablations(study: Study) -> list[Ablation]:
     """Runs that differ in one field of β2's schedule alone, each setting a line over the field's values."""
     found = []
     for field in BETA:
-        groups: dict[tuple[Setting, str], dict[float, Cell]] = defaultdict(dict)
-        for (setting, _), cell in study.cells.items():
-            fields = cell.results[0].fields
-            if cell.role == "apart" or field not in fields:
+        groups: dict[tuple[Setting, str], dict[float, Outcome]] = defaultdict(dict)
+        for (setting, _), outcome in study.outcomes.items():
+            fields = outcome.results[0].fields
+            if outcome.role == "apart" or field not in fields:
                 continue
             rest = str(sorted((k, str(v)) for k, v in fields.items() if k != field))
-            groups[setting, cell.results[0].algorithm + rest][fields[field]] = cell
-        varied = {setting: cells for (setting, _), cells in groups.items() if len(cells) > 1}
+            groups[setting, outcome.results[0].algorithm + rest][fields[field]] = outcome
+        varied = {setting: outcomes for (setting, _), outcomes in groups.items() if len(outcomes) > 1}
         if varied:
             values = tuple(sorted(set().union(*varied.values())))
             found.append(Ablation(field, values, {s: [c.get(v) for v in values] for s, c in varied.items()}))

@@ -16,7 +16,7 @@ from utds.report import figures, findings, text
 from utds.report.figures import swatch
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
 from utds.report.load import OWN
-from utds.report.table import ALL, RECORDED, Cell, Setting, Study
+from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
 
 FOLDED = 24  # panels of a kind beyond which all but the first task's are folded away
@@ -60,7 +60,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         **_uncertainty(study),
         "ablations": _ablations(study),
         "costs": [c | {"numbers": _costs(c)} for c in findings.costs(study)],
-        "rows": [*(_row(study, cell) for cell in study.cells.values()), *_recorded_rows(study)],
+        "rows": [*(_row(study, outcome) for outcome in study.outcomes.values()), *_recorded_rows(study)],
     }
     folder = Path(__file__).parent
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
@@ -131,10 +131,10 @@ def _maps(study: Study, domain: str) -> Iterable[dict[str, Any]]:
     """The heat maps of a domain, one an algorithm, all on one scale."""
     gains: dict[str, dict[Setting, dict[str, Interval]]] = {}
     singles: dict[str, str] = {}
-    for (setting, label), cell in study.cells.items():
+    for (setting, label), outcome in study.outcomes.items():
         alone = study.single(setting, label)
         if label in study.sharing and setting.domain == domain and setting.source != OWN and alone:
-            each = {which: aggregate.welch(cell.runs(which), alone.runs(which)) for which in WHICH}
+            each = {which: aggregate.welch(outcome.runs(which), alone.runs(which)) for which in WHICH}
             gains.setdefault(label, {})[setting] = each
             singles[label] = alone.algorithm
     shared = [s for s in study.settings if s.domain == domain and s.source != OWN]
@@ -164,7 +164,7 @@ def _heat(setting: Setting, gains: dict[Setting, dict[str, Interval]], scale: fl
 
 
 def _bars(study: Study) -> Iterable[dict[str, Any]]:
-    shared = [s for s in study.settings if s.source != OWN and any((s, a) in study.cells for a in study.sharing)]
+    shared = [s for s in study.settings if s.source != OWN and any((s, a) in study.outcomes for a in study.sharing)]
     for main in dict.fromkeys(s.main for s in shared):
         yield {"setting": main, "source": None, "svg": figures.bars(study, main)}
 
@@ -178,7 +178,7 @@ def _uncertainty(study: Study) -> dict[str, Any]:
     """Panels of the first algorithm that logs its uncertainty."""
     for algorithm in study.algorithms:
         panels = []
-        mine = [s for s, label in study.cells if label == algorithm]
+        mine = [s for s, label in study.outcomes if label == algorithm]
         sources = sorted({OWN} | {s.source for s in mine}, key=lambda source: (source != OWN, source == ALL, source))
         for main in dict.fromkeys(s.main for s in mine):
             if svg := figures.uncertainty(study, main, algorithm, sources):
@@ -206,25 +206,25 @@ def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
     return [("", "–") if cost[name] is None else (cost[name], form.format(cost[name])) for name, form in shown]
 
 
-def _row(study: Study, cell: Cell) -> dict[str, Any]:
-    setting, alone = cell.setting, study.single(cell.setting, cell.algorithm)
-    found = aggregate.welch(cell.final, alone.final) if alone and setting.source != OWN else None
+def _row(study: Study, outcome: Outcome) -> dict[str, Any]:
+    setting, alone = outcome.setting, study.single(outcome.setting, outcome.algorithm)
+    found = aggregate.welch(outcome.final, alone.final) if alone and setting.source != OWN else None
     sure = found is not None and not math.isnan(found.low)
-    numbers = [float(cell.final.mean()), float(cell.best.mean())]
+    numbers = [float(outcome.final.mean()), float(outcome.best.mean())]
     numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
     texts = [*(f"{value:.1f}" for value in numbers[:3]), text.signed(numbers[3])]
-    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, cell.algorithm)]
-    cells.append((str(len(cell.seeds)), len(cell.seeds)))
+    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, outcome.algorithm)]
+    cells.append((str(len(outcome.seeds)), len(outcome.seeds)))
     cells += [
         ("–", "") if math.isnan(v) else (t.replace("-", "−"), round(v, 4)) for v, t in zip(numbers, texts, strict=True)
     ]
     cells.append((f"{text.signed(found.low)} to {text.signed(found.high)}" if found and sure else "–", None))
-    return {"setting": setting, "algorithm": cell.algorithm, "cells": cells, "commands": cell.commands}
+    return {"setting": setting, "algorithm": outcome.algorithm, "cells": cells, "commands": outcome.commands}
 
 
 def _recorded_rows(study: Study) -> Iterable[dict[str, Any]]:
     """What each task's own data reached as recorded, beside what was learnt from it."""
-    for main in dict.fromkeys(cell.setting.main for cell in study.cells.values()):
+    for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
             cells: list[tuple[str, Any]] = [(text, None) for text in (*main, name)]
             cells += [("–", ""), (f"{value:.1f}".replace("-", "−"), round(value, 4)), *[("–", "")] * 3, ("–", None)]
@@ -236,9 +236,9 @@ def _by_task(panels: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str,
 
 
 def _filters(study: Study) -> list[tuple[str, list[str]]]:
-    cells = study.cells.values()
-    names = [(n, list(dict.fromkeys(getattr(c.setting, n) for c in cells))) for n in Setting._fields]
-    labels = dict.fromkeys((*study.algorithms, *(c.algorithm for c in cells)))
+    outcomes = study.outcomes.values()
+    names = [(n, list(dict.fromkeys(getattr(c.setting, n) for c in outcomes))) for n in Setting._fields]
+    labels = dict.fromkeys((*study.algorithms, *(c.algorithm for c in outcomes)))
     return [*names, ("algorithm", list(labels))]
 
 
@@ -246,9 +246,9 @@ def _facts(study: Study) -> dict[str, Any]:
     evaluated = {result.path for result in study.results}
     offline = [run for run in study.offline if run.path not in evaluated]
     return {
-        "runs": sum(len(cell.seeds) for cell in study.cells.values())
+        "runs": sum(len(outcome.seeds) for outcome in study.outcomes.values())
         + sum(len(run.config["seeds"]) for run in offline),
-        "settings": len({cell.setting for cell in study.cells.values()}),
+        "settings": len({outcome.setting for outcome in study.outcomes.values()}),
         "algorithms": study.algorithms or sorted({run.config["algorithm"]["name"] for run in offline}),
         "domains": study.domains or sorted({run.config["task"] for run in offline}),
         "versions": sorted({result.version for result in study.results}),

@@ -1,7 +1,7 @@
-"""Results as one table: a cell for every setting and algorithm, with the runs of all its seeds.
+"""Results as one table: an outcome for every setting and algorithm, with the runs of all its seeds.
 
 A *setting* is a main task, the kind of its own data, and what is shared with it. Runs of one algorithm that were asked
-for different things never share a cell: those unlike the most get a label of their own.
+for different things never share an outcome: those unlike the most get a label of their own.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cell:
+class Outcome:
+    """What one algorithm reached in one setting."""
+
     setting: Setting
     algorithm: str  # its label: the name, and what is unlike the most runs of that name
     role: Role
@@ -89,7 +91,7 @@ class Cell:
 
 
 class Study:
-    """All cells of a tree of runs, what is missing between them, and what to be wary of."""
+    """All outcomes of a tree of runs, what is missing between them, and what to be wary of."""
 
     def __init__(self, results: list[Result], problems: Iterable[str] = (), offline: Iterable[Offline] = ()) -> None:
         self.results = results
@@ -97,7 +99,7 @@ class Study:
         self.warnings = list(problems)
         self.measure: Measure = self._choose_measure()
         labels = labels_of(results)
-        self.cells = self._gather(labels)
+        self.outcomes = self._gather(labels)
         self._warn(labels)
 
     @cached_property
@@ -120,30 +122,34 @@ class Study:
     @cached_property
     def algorithms(self) -> tuple[str, ...]:
         """Labels of what figures compare, UTDS first."""
-        found = {cell.algorithm for cell in self.cells.values() if cell.role == "figure"}
+        found = {outcome.algorithm for outcome in self.outcomes.values() if outcome.role == "figure"}
         return tuple(sorted(found, key=_label_key))
 
     @cached_property
     def sharing(self) -> tuple[str, ...]:
         """Those of the algorithms that ran with shared data."""
-        return tuple(a for a in self.algorithms if any(s.source != OWN for s, label in self.cells if label == a))
+        return tuple(a for a in self.algorithms if any(s.source != OWN for s, label in self.outcomes if label == a))
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Settings of the figures, in the order of domains, tasks, kinds and sources."""
-        return tuple(sorted({cell.setting for cell in self.cells.values() if cell.role == "figure"}, key=_setting_key))
+        return tuple(
+            sorted(
+                {outcome.setting for outcome in self.outcomes.values() if outcome.role == "figure"}, key=_setting_key
+            )
+        )
 
     @property
     def domains(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(setting.domain for setting in self.settings))
 
-    def single(self, setting: Setting, algorithm: str) -> Cell | None:
+    def single(self, setting: Setting, algorithm: str) -> Outcome | None:
         """What a run with sharing is held against: its algorithm, or what that reduces to, with nothing shared."""
         name, dot, rest = algorithm.partition(" · ")
         known = algorithms.entries().get(name)  # none where this version doesn't know the algorithm
         for label in (algorithm, (known.single_task if known else name) + dot + rest):
-            if (setting.main, label) in self.cells:
-                return self.cells[setting.main, label]
+            if (setting.main, label) in self.outcomes:
+                return self.outcomes[setting.main, label]
         return None
 
     @cached_property
@@ -153,15 +159,15 @@ class Study:
         return tuple(task for task in tasks if domains.task(task)[1].own_reference)
 
     def recorded(self, setting: Setting) -> tuple[float, float] | None:
-        """What the task's own data reached as recorded: mean, and mean of the best tenth of episodes; as cells show."""
+        """What the task's own data reached as recorded: mean, and mean of the best tenth of episodes; as shown."""
         return self._recorded.get(setting.main)
 
     @cached_property
     def _recorded(self) -> dict[Setting, tuple[float, float]]:
         found: dict[Setting, tuple[float, float]] = {}
-        for (setting, _), cell in self.cells.items():
-            for result in cell.results:
-                if result.recorded and cell.measure == "return":
+        for (setting, _), outcome in self.outcomes.items():
+            for result in outcome.results:
+                if result.recorded and outcome.measure == "return":
                     found.setdefault(setting.main, result.recorded)
                 elif result.recorded and result.scale:
                     low, high = result.scale
@@ -175,15 +181,17 @@ class Study:
         lines = []
         shared = [setting for setting in self.settings if setting.source != OWN]
         for label in self.sharing:
-            lines += [f"{label} on {setting}" for setting in shared if (setting, label) not in self.cells]
-            mains = dict.fromkeys(s.main for s in shared if (s, label) in self.cells)
+            lines += [f"{label} on {setting}" for setting in shared if (setting, label) not in self.outcomes]
+            mains = dict.fromkeys(s.main for s in shared if (s, label) in self.outcomes)
             lines += [f"{label} on {main}, nothing shared" for main in mains if self.single(main, label) is None]
         for label in self.algorithms:
-            mine = [cell for (_, name), cell in self.cells.items() if name == label]
-            expected = set().union(*(cell.seeds for cell in mine))
-            for cell in mine:
-                if gone := sorted(expected - set(cell.seeds)):
-                    lines.append(f"{label} on {cell.setting}: seed{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}")
+            mine = [outcome for (_, name), outcome in self.outcomes.items() if name == label]
+            expected = set().union(*(outcome.seeds for outcome in mine))
+            for outcome in mine:
+                if gone := sorted(expected - set(outcome.seeds)):
+                    lines.append(
+                        f"{label} on {outcome.setting}: seed{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+                    )
         return tuple(lines)
 
     def _choose_measure(self) -> Measure:
@@ -197,7 +205,7 @@ class Study:
             return "score"
         return "return" if without else "score"
 
-    def _gather(self, labels: list[tuple[str, Role]]) -> dict[tuple[Setting, str], Cell]:
+    def _gather(self, labels: list[tuple[str, Role]]) -> dict[tuple[Setting, str], Outcome]:
         groups: dict[tuple[Setting, str], list[tuple[Result, Role]]] = defaultdict(list)
         tasks: dict[str, set[str]] = defaultdict(set)
         for result in self.results:
@@ -210,9 +218,9 @@ class Study:
                 setting = setting._replace(source=ALL)
             groups[setting, label].append((result, role))
         ordered = sorted(groups, key=lambda key: (_setting_key(key[0]), _label_key(key[1])))
-        return {key: self._cell(*key, groups[key]) for key in ordered}
+        return {key: self._outcome(*key, groups[key]) for key in ordered}
 
-    def _cell(self, setting: Setting, label: str, group: list[tuple[Result, Role]]) -> Cell:
+    def _outcome(self, setting: Setting, label: str, group: list[tuple[Result, Role]]) -> Outcome:
         seeds: dict[int, Seed] = {}
         kept = []
         for result, _ in group:
@@ -224,7 +232,7 @@ class Study:
         unscored = self.measure == "score" and any(seed.scores is None for seed in seeds.values())
         role: Role = "apart" if unscored else group[0][1]
         measure: Measure = "return" if unscored else self.measure
-        return Cell(setting, label, role, measure, tuple(kept), dict(sorted(seeds.items())))
+        return Outcome(setting, label, role, measure, tuple(kept), dict(sorted(seeds.items())))
 
     def _warn(self, labels: list[tuple[str, Role]]) -> None:
         versions = Counter(result.version for result in self.results)

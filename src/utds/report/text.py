@@ -1,11 +1,18 @@
-"""Findings in words, for people in a hurry."""
+"""Findings in words, for people in a hurry; and the results as CSV for other tools and Markdown for a repository."""
 
+import csv
+import io
 import math
+from collections.abc import Sequence
 
 from utds.algorithms import entries
+from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
-from utds.report.findings import Gain
-from utds.report.table import Study
+from utds.report import findings
+from utds.report.findings import EVERYTHING, WHICH, Gain
+from utds.report.load import OWN, command
+from utds.report.table import RECORDED, Study
+from utds.training.offline import Comparison
 
 TITLES = {
     "helps": "sharing helps",
@@ -90,3 +97,91 @@ def interval(found: Interval, digits: int = 1, plus: bool = False) -> str:
 
 def _range(found: Interval) -> str:
     return "" if math.isnan(found.low) else f" (95 % interval {signed(found.low)} to {signed(found.high)})"
+
+
+COLUMNS = (
+    "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
+    "best_return", "recorded_return", "recorded_best_tenth", "utds", "run", "command",
+)  # fmt: skip
+
+
+def to_csv(study: Study) -> str:
+    """A row for every setting, algorithm and seed; scores are empty where a task has no reference."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for outcome in study.outcomes.values():
+        for number, seed in outcome.seeds.items():
+            result = next(result for result in outcome.results if number in result.seeds)
+            returns, scores = seed.returns.values, seed.scores.values if seed.scores else None
+            writer.writerow(
+                outcome.setting._asdict()
+                | {"algorithm": outcome.algorithm, "seed": number, "steps": result.config["steps"]}
+                | {"final_return": returns[-1], "best_return": returns.max()}
+                | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
+                | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
+                | {"utds": result.version, "run": result.path, "command": command(result)}
+            )
+    return file.getvalue()
+
+
+def to_markdown(study: Study) -> str:
+    """The headline, gains, aggregates, and a table of all settings."""
+    gains = [g for a in study.sharing if (g := findings.gain(study, a))]
+    lead = gains[0] if gains else None
+    lines = [f"# {title(study, lead)}", "", sentence(study, lead), ""]
+    lines += [tuning(study), ""] if tuning(study) else []
+    for judged in study.comparisons:
+        title = (
+            f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}, on {', '.join(judged.sources)}"
+        )
+        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(judged.verdict)}", ""]
+        lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(judged))
+        lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
+    if gains:
+        header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
+        rows = [(g.algorithm, f"{g.single}, own data", g.settings, *_intervals(g)) for g in gains]
+        lines += _table(header, rows)
+    for which in WHICH:
+        if found := findings.aggregates(study, which, findings.scopes(study)[0] if study.domains else EVERYTHING):
+            names = list(found.rows[0].statistics)
+            lines += [f"## Aggregates of {which} {study.measure}s over {len(found.settings)} settings", ""]
+            averages = [
+                (r.algorithm + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names)) for r in found.rows
+            ]
+            lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
+    if study.outcomes:
+        columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
+        lines += ["## Settings", "", *_table(columns, _settings(study))]
+    for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
+        lines += [f"## {title}", "", *(f"- {line}" for line in named), ""] if named else []
+    return "\n".join(lines)
+
+
+def _intervals(gain: Gain) -> tuple[str, str]:
+    return interval(gain.gain, 1, plus=True), interval(gain.probability, 2)
+
+
+def _candidates(found: Comparison) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = [
+        (c.run, "yes" if c.shares else "no", c.seed, c.step, c.estimate, f"{c.outside:.0%}") for c in found.candidates
+    ]
+    return [*rows, (f"recorded, {found.recorded.episodes} episodes", "", "", "", found.recorded, "")]
+
+
+def _settings(study: Study) -> list[tuple[object, ...]]:
+    rows: list[tuple[object, ...]] = []
+    for outcome in study.outcomes.values():
+        alone = study.single(outcome.setting, outcome.algorithm) if outcome.setting.source != OWN else None
+        gain = interval(aggregate.welch(outcome.final, alone.final), 1, True) if alone else "–"
+        numbers = (f"{outcome.final.mean():.1f}", f"{outcome.best.mean():.1f}", gain)
+        rows.append((outcome.setting.main, outcome.setting.source, outcome.algorithm, len(outcome.seeds), *numbers))
+    for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
+        for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
+            rows.append((main, main.source, name, "–", f"{value:.1f}", "–", "–"))
+    return rows
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> list[str]:
+    lines = [header, ("---",) * len(header), *rows]
+    return [*(f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in line)} |" for line in lines), ""]

@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import Algorithm, Spec
-from utds.algorithms.base import Mean, Metrics, jit
+from utds.algorithms.base import Mean, Metrics
 from utds.data.pool import Pool
+from utds.networks import jit
 
 
 class SeedState(NamedTuple):

@@ -21,7 +21,7 @@ import numpy as np
 from utds import algorithms, files
 from utds.data import lake
 from utds.errors import ConfigError
-from utds.evaluation import coverage, fqe
+from utds.evaluation import fqe
 from utds.evaluation.fqe import FQE, Estimate, Recorded
 from utds.training import run_files
 from utds.training.run import Run, act
@@ -209,7 +209,7 @@ def evaluate_offline(
                 "seed": key[1],
                 "step": key[2],
                 "values": list(estimates[names[key]].values),
-                "outside": coverage.outside(policy, pool, seed),
+                "outside": fqe.outside(policy, pool, seed),
             }
             for key, policy in policies.items()
             if key[0] == index

@@ -22,7 +22,7 @@ import platform
 import resource
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 BLOCK = 4096  # state-actions that critics judge at once
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
-# Between a run's start and its resumption. How often is logged follows from the steps where it isn't given, and runs of
-# earlier versions don't tell what was recorded.
-MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
 
 
 class Run:
@@ -76,7 +73,7 @@ class Run:
         if run_files.is_run(folder):
             if not resume:
                 raise ConfigError(f"{folder} already holds a run; resume it, or give another folder")
-            _check_same(folder, run_files.config(folder), config)
+            run_files.check_same(folder, run_files.config(folder), config)
         files.write_json(folder / "config.json", config)
         _write_provenance(folder / "provenance.json", config)
         return cls(folder)
@@ -293,10 +290,6 @@ class Run:
             file.flush()
             os.fsync(file.fileno())
 
-    def forget_after(self, step: int) -> None:
-        """Drop rows past `step`, which a killed run logged after its last checkpoint and will log again."""
-        run_files.forget_after(self.path, step)
-
     def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
         """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
 
@@ -400,21 +393,3 @@ def _header(path: Path) -> list[str]:
     """The column names of a CSV file; none while it is empty."""
     with open(path, newline="", encoding="utf-8") as file:
         return next(csv.reader(file), [])
-
-
-def _check_same(folder: Path, theirs: Row, mine: Row) -> None:
-    for name, before, now in _differences(theirs, mine):
-        raise ConfigError(f"{folder} holds a run with {name}={before!r}, not {now!r}; resume with the same options")
-
-
-def _differences(theirs: Row, mine: Row, prefix: str = "") -> Iterable[tuple[str, Any, Any]]:
-    """(dotted name, theirs, mine) of everything that differs and may not."""
-    for name in sorted({*theirs, *mine} - MAY_CHANGE):
-        before, now = theirs.get(name), mine.get(name)
-        if isinstance(before, dict) and isinstance(now, dict):
-            yield from _differences(before, now, f"{prefix}{name}.")
-        elif name == "sources" and isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
-            for index, (theirs_, mine_) in enumerate(zip(before, now, strict=True)):
-                yield from _differences(theirs_, mine_, f"{prefix}{name}[{index}].")
-        elif before != now:
-            yield f"{prefix}{name}", before, now

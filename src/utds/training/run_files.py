@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from utds import algorithms, files
-from utds.errors import DataError
+from utds.errors import ConfigError, DataError
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,9 @@ def _wrong(path: str, where: str, value: Any, expected: str) -> DataError:
 
 Row = dict[str, Any]
 
+# Between a run's start and its resumption. How often is logged follows from the steps where it isn't given, and runs of
+# earlier versions don't tell what was recorded.
+MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
 LOGS = ("metrics.csv", "evaluations.csv")
 RECORDED = {"mean": Number(), "best_tenth": Number(), "episodes": POSITIVE}  # returns of a dataset's own episodes
 CONFIG = {
@@ -233,8 +236,26 @@ def forget_after(folder: Path, step: int) -> None:
         if not kept or not kept[0].endswith("\n"):  # killed while the header was written
             path.unlink()
         elif kept != lines:
-            with files.atomic(path) as part:
-                part.write_text("".join(kept), encoding="utf-8")
+            files.write_text(path, "".join(kept))
+
+
+def check_same(folder: Path, theirs: Row, mine: Row) -> None:
+    """Refuse to resume a run that was asked for something else."""
+    for name, before, now in _differences(theirs, mine):
+        raise ConfigError(f"{folder} holds a run with {name}={before!r}, not {now!r}; resume with the same options")
+
+
+def _differences(theirs: Row, mine: Row, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """(dotted name, theirs, mine) of everything that differs and may not."""
+    for name in sorted({*theirs, *mine} - MAY_CHANGE):
+        before, now = theirs.get(name), mine.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            yield from _differences(before, now, f"{prefix}{name}.")
+        elif name == "sources" and isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+            for index, (theirs_, mine_) in enumerate(zip(before, now, strict=True)):
+                yield from _differences(theirs_, mine_, f"{prefix}{name}[{index}].")
+        elif before != now:
+            yield f"{prefix}{name}", before, now
 
 
 def command(

@@ -22,20 +22,22 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import algorithms, evaluation, files, progress
+from utds import algorithms, evaluation, files, progress, serialization
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.data.actions import to_raw
 from utds.data.pool import Info, Pool
 from utds.errors import ConfigError, TrainingError
-from utds.training import checkpoint
+from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, fresh
 from utds.training.run import Run, act, recorded_returns
-from utds.training.run_files import is_run
 from utds.training.sharing import check_dynamics
 from utds.training.watch import Watch
 
+# Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
+# randomness of step t is a function of the seed and t.
+CHECKPOINT = "checkpoint.safetensors"
 BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
 MOST = 2**31 - 1  # steps and seeds are 32-bit numbers
 MOST_SEEDS = 10_000  # in one run
@@ -112,7 +114,7 @@ def train(
         divergence=divergence,
     )
     folder = Path(out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}")
-    if not trust_dynamics and not is_run(folder):
+    if not trust_dynamics and not run_files.is_run(folder):
         check_dynamics(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
         run = Run.claim(folder, config, resume)
@@ -194,9 +196,14 @@ class Trainer:
     def begin(self) -> tuple[tuple[SeedState, ...], int]:
         """Every seed as saved, or fresh ones, and their step; the logs end there too."""
         states = tuple(fresh(self.algorithm, self.spec, self.pool, key) for key in self.init_keys)
-        saved = checkpoint.load(self.run.path, states, self.seeds)
-        states, step = (jax.tree.map(jnp.array, saved[0]), saved[1]) if saved else (states, 0)
-        self.run.forget_after(step)
+        path, step = self.run.path / CHECKPOINT, 0
+        if path.exists():
+            saved, meta = serialization.load(path, states)
+            run_files.check(meta, run_files.CHECKPOINT, str(path))
+            if meta["seeds"] != list(self.seeds):
+                raise TrainingError(f"{path} holds seeds {meta['seeds']}, not {list(self.seeds)}; give the run's own")
+            states, step = jax.tree.map(jnp.array, saved), meta["step"]
+        run_files.forget_after(self.run.path, step)
         return states, step
 
     def next_stop(self, step: int) -> int:
@@ -237,7 +244,7 @@ class Trainer:
     def save(self, states: tuple[SeedState, ...], step: int) -> None:
         for seed, seed_state in self._each(states):
             self.run.save_policy(seed, Policy.of(seed_state.state), step)
-        checkpoint.save(self.run.path, states, step, self.seeds)
+        serialization.save(self.run.path / CHECKPOINT, states, {"step": step, "seeds": list(self.seeds)})
 
     def _evaluate(self, states: tuple[SeedState, ...], step: int) -> None:
         """Keep every seed's policy, also where there is nothing to evaluate on: one may be chosen from data alone."""

@@ -19,8 +19,7 @@ from jax import Array
 from utds import networks, progress
 from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
-from utds.networks import MLP, ensemble, init_ensemble
-from utds.normalizer import Normalizer
+from utds.networks import MLP, Normalizer, ensemble, init_ensemble
 
 NETWORKS = 5  # networks of an ensemble
 HIDDEN = (128, 128)  # their hidden layers

@@ -3,16 +3,13 @@
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from utds import figures
-from utds.normalizer import Normalizer
+from utds.networks import Normalizer
 from utds.uncertainty.measure import DEFINITIONS, MEASURES, Comparison, Points
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 CELLS = 40  # of the map, in each direction
 FEWEST = 3  # points that a cell needs to be shown
@@ -175,7 +172,7 @@ def _cells(projected: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) ->
     return np.where(counts >= FEWEST, sums / np.maximum(counts, 1), np.nan)
 
 
-def _outline(axes: "Axes", projected: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
+def _outline(axes: "figures.Axes", projected: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
     """The line around the densest cells that hold 90 % of the points."""
     from matplotlib.patheffects import withStroke
     from scipy.ndimage import gaussian_filter

@@ -1,14 +1,10 @@
-"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `report(result)`."""
+"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `facts` and `pictures`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from utds import figures
 from utds.errors import ConfigError
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 Advance = Callable[[float], None]  # told what share of the experiment has just been done; the shares sum to 1
 
@@ -27,11 +23,16 @@ class Fact:
     holds: bool | None = None
 
 
+def at_most(what: str, value: float, limit: float) -> Fact:
+    """A figure that must not exceed the limit."""
+    return Fact(what, f"{value:.1e}", f"≤ {limit:g}", value <= limit)
+
+
 @dataclass(frozen=True, eq=False)
 class Picture:
     name: str  # file name without suffix
     caption: str
-    figure: "Figure"
+    figure: "figures.Figure"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
 
 TITLE = "(b) Lemma 1 and Claim 1: an ensemble's spread is the LCB penalty"
 CLAIM = (
@@ -97,14 +94,10 @@ def _rises(pairs: Array, rows: Array, targets: Array, repetitions: int, rng: np.
     return float(np.mean([spread(more, labels) > spread(rows, targets) for _ in range(repetitions)]))
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
+def facts(result: Result) -> tuple[Fact, ...]:
     floor = {kind: result.errors[kind][-1] for kind in KINDS}
     return (
-        Fact("|Var − φᵀΛ⁻¹φ|, largest over pairs", f"{result.identity:.1e}", "≤ 1e-10", result.identity <= 1e-10),
+        at_most("|Var − φᵀΛ⁻¹φ|, largest over pairs", result.identity, 1e-10),
         Fact("error ∝ N^slope, N from 4 to 1024", f"{result.slope:.3f}", "−0.6 to −0.4", -0.6 < result.slope < -0.4),
         Fact("relative error at N = 1024", "; ".join(f"{kind} {floor[kind]:.1%}" for kind in KINDS)),
         Fact(
@@ -114,7 +107,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "lemma1-convergence",
@@ -130,7 +123,7 @@ def _pictures(result: Result) -> tuple[Picture, ...]:
     )
 
 
-def _draw_convergence(result: Result) -> "Figure":
+def _draw_convergence(result: Result) -> "figures.Figure":
     with panel("ensemble members N", r"relative error of $\Gamma$", height=3.3) as (figure, axes):
         for kind, colour, marker in zip(KINDS, (BLUE, ORANGE, VERMILLION), "os^", strict=True):
             axes.loglog(MEMBERS, result.errors[kind], color=colour, marker=marker, label=kind)
@@ -143,7 +136,7 @@ def _draw_convergence(result: Result) -> "Figure":
     return figure
 
 
-def _draw_pairs(result: Result) -> "Figure":
+def _draw_pairs(result: Result) -> "figures.Figure":
     with panel(r"$\Gamma_\mathrm{lcb}$", r"ensemble $\Gamma$") as (figure, axes):
         top = 1.08 * max(gamma.max() for gamma in (result.gamma, *result.ensembles.values()))
         axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=":", label="equal")

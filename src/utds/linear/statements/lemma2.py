@@ -1,19 +1,16 @@
 """(f) Lemma 2: the UTDS operator contracts by γ, as long as Γ doesn't look at Q."""
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count
+from utds.linear.learners import Operator, operator
 from utds.linear.models import Array, low_rank
-from utds.linear.operator import Operator, operator
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
 
 TITLE = "(f) Lemma 2: the operator contracts"
 CLAIM = (
@@ -26,7 +23,7 @@ NEEDS = (
     "with five members: 2.1γ at β<sub>1</sub> = 1; at the table's β<sub>1</sub> = 0.001 it is 1.0011γ, still a "
     "contraction."
 )
-CODE = ("operator.operator", "operator.Operator.fixed_point")
+CODE = ("learners.operator", "learners.Operator.fixed_point")
 
 DISCOUNTS = (0.5, 0.9, 0.99)
 ITERATIONS = 40
@@ -88,11 +85,7 @@ def _own_ratio(chosen: Operator, before: Array, after: Array) -> Array:
     return _ratio(chosen.ensemble(after) - chosen.ensemble(before), after - before, chosen.discount)
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
+def facts(result: Result) -> tuple[Fact, ...]:
     largest = float(result.lcb.max())
     return (
         Fact(
@@ -101,12 +94,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
             "≤ 1",
             largest <= 1 + 1e-12,
         ),
-        Fact(
-            "‖𝒯Q − Q‖ at the solved fixed point",
-            f"{result.fixed_point:.1e}",
-            "≤ 1e-12",
-            result.fixed_point <= 1e-12,
-        ),
+        at_most("‖𝒯Q − Q‖ at the solved fixed point", result.fixed_point, 1e-12),
         *(
             Fact(
                 f"the same ratio with the ensemble's own Γ (N = {MEMBERS}, β₁ = {beta:g})",
@@ -117,7 +105,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "lemma2-iterations",
@@ -134,7 +122,7 @@ def _pictures(result: Result) -> tuple[Picture, ...]:
     )
 
 
-def _draw_iterations(result: Result) -> "Figure":
+def _draw_iterations(result: Result) -> "figures.Figure":
     steps = np.arange(ITERATIONS + 1)
     with panel("applications k", r"$\|T^kQ_1 - T^kQ_2\|_\infty \,/\, \|Q_1 - Q_2\|_\infty$") as (figure, axes):
         for (discount, distance), colour, marker in zip(
@@ -151,7 +139,7 @@ def _draw_iterations(result: Result) -> "Figure":
     return figure
 
 
-def _draw_ratios(result: Result) -> "Figure":
+def _draw_ratios(result: Result) -> "figures.Figure":
     own = result.ensemble[BETA_1]
     edges = np.linspace(0, max(1.05, own.max()), 41)
     with panel(r"$\|TQ_1 - TQ_2\|_\infty \,/\, (\gamma\,\|Q_1 - Q_2\|_\infty)$", "share of pairs") as (figure, axes):

@@ -2,17 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
+from utds.linear.learners import ood_penalties, ood_steps
 from utds.linear.models import Array
-from utds.linear.operator import ood_penalties, ood_steps
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
 
 TITLE = "(g) The OOD operator: infinitely many steps"
 CLAIM = (
@@ -28,7 +25,7 @@ NEEDS = (
     "have. A gradient step moves Q only part of the way to its target: these are counts of the operator, not "
     "predictions of a trained critic."
 )
-CODE = ("operator.ood_penalties", "operator.ood_steps")
+CODE = ("learners.ood_penalties", "learners.ood_steps")
 
 START, DECAY, END = 3.0, 0.99995, 0.1  # β₂ at first, α, β₂ at last: the paper's table
 ABLATION_END = 0.01  # β₂ at last in the text of the paper's ablation
@@ -75,21 +72,12 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     return Result(totals, identity, start, ood_steps(ensembles, penalties, floor=0.0))
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
-    vanishing, table = float(result.totals[0.0][-1]), float(result.totals[END][-1])
+def facts(result: Result) -> tuple[Fact, ...]:
+    vanishing, ablation, table = (float(result.totals[end][-1]) for end in (0.0, ABLATION_END, END))
     whole = math.ceil(result.decay_steps)  # the first step whose β₂ is the end's
     closed = START * (1 - DECAY**whole) / (1 - DECAY) + (STEPS - whole) * END
     return (
-        Fact(
-            f"relative error of (Σβ₂)·Γ as the fall of Q after {APPLIED:,} applications",
-            f"{result.identity:.1e}",
-            "≤ 1e-10",
-            result.identity <= 1e-10,
-        ),
+        at_most(f"relative error of (Σβ₂)·Γ as the fall of Q after {APPLIED:,} applications", result.identity, 1e-10),
         Fact(
             f"Σβ₂ over {STEPS:,} steps if β₂ → 0",
             f"{vanishing:,.0f}",
@@ -102,10 +90,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
             f"{closed:,.0f} in closed form",
             math.isclose(table, closed, rel_tol=1e-9),
         ),
-        Fact(
-            f"the same if it ends at {ABLATION_END} as in the ablation's text",
-            f"{result.totals[ABLATION_END][-1]:,.0f}",
-        ),
+        Fact(f"the same if it ends at {ABLATION_END} as in the ablation's text", f"{ablation:,.0f}"),
         Fact("what every further million steps add, at the table's end", f"{END * STEPS:,.0f}"),
         Fact(
             f"Γ above which {result.claimed:,.0f}·Γ exceeds {LARGEST:.0f}, the largest |Q| at γ = 0.99",
@@ -124,7 +109,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "ood-sum",
@@ -142,7 +127,7 @@ def _pictures(result: Result) -> tuple[Picture, ...]:
     )
 
 
-def _draw_sum(result: Result) -> "Figure":
+def _draw_sum(result: Result) -> "figures.Figure":
     steps = np.linspace(1, STEPS, 201).astype(int)
     with panel("thousand OOD steps k", r"$\sum_{t<k} \beta_2(t)$, thousands") as (figure, axes):
         looks = zip(result.totals.items(), (GREEN, ORANGE, VERMILLION), ("-", "-.", "--"), strict=True)
@@ -158,7 +143,7 @@ def _draw_sum(result: Result) -> "Figure":
     return figure
 
 
-def _draw_floor(result: Result) -> "Figure":
+def _draw_floor(result: Result) -> "figures.Figure":
     steps = np.unique(np.geomspace(1, STEPS, 100).astype(int))
     lowest = result.start.mean() - result.totals[END][steps - 1]  # Γ is 1 and stays so
     floored = result.floored[:, :, 0].mean(axis=1)

@@ -1,18 +1,15 @@
 """(e) The tabular case: Γ_lcb is the reciprocal root of a count."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
 from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
 from utds.linear.models import Array, plan, tabular
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
 
 TITLE = "(e) Tabular MDPs: uncertainty is a pseudo-count"
 CLAIM = "With one-hot features Γ<sub>lcb</sub>(s, a) = 1/√(N(s, a) + λ)."
@@ -54,18 +51,14 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     return Result(count(mdp, own).visits, gamma, prepare(mdp, share(mdp, own, other)).width, best)
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
+def facts(result: Result) -> tuple[Fact, ...]:
     return (
-        Fact("largest |Γ − 1/√(N + λ)|", f"{result.deviation:.1e}", "≤ 1e-12", result.deviation <= 1e-12),
+        at_most("largest |Γ − 1/√(N + λ)|", result.deviation, 1e-12),
         Fact("change of Γ at π*'s pairs by data that avoids π*", f"{result.moved:.1e}", "0", result.moved == 0),
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "pseudocounts-curve",
@@ -81,7 +74,7 @@ def _pictures(result: Result) -> tuple[Picture, ...]:
     )
 
 
-def _draw_curve(result: Result) -> "Figure":
+def _draw_curve(result: Result) -> "figures.Figure":
     with panel("visits N(s, a)", r"$\Gamma_\mathrm{lcb}(s, a)$") as (figure, axes):
         counts, first = np.unique(result.visits, return_index=True)
         shown = np.unique(np.linspace(0, len(counts) - 1, 25).round().astype(int))
@@ -96,7 +89,7 @@ def _draw_curve(result: Result) -> "Figure":
     return figure
 
 
-def _draw_map(result: Result) -> "Figure":
+def _draw_map(result: Result) -> "figures.Figure":
     from matplotlib.colors import BoundaryNorm
 
     with panel("state s", "action a") as (figure, axes):

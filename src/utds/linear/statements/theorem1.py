@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
 from utds.linear.data import behaviour, collect, count, draw_ood, share
 from utds.linear.models import Array, LinearMDP, family, low_rank
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
 
 TITLE = "(a) Theorem 1: shared data shrinks the uncertainty"
 CLAIM = (
@@ -61,25 +58,16 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     return Result(rows, gamma)
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
+def facts(result: Result) -> tuple[Fact, ...]:
     comparisons = sum(gamma[1:].size for gamma in result.gamma.values())
     final = {ood: gamma[-1].mean() / gamma[0].mean() for ood, gamma in result.gamma.items()}
     return (
-        Fact(
-            f"largest rise of Γ over {comparisons:,} comparisons",
-            f"{result.largest_rise:.1e}",
-            "≤ 1e-10",
-            result.largest_rise <= 1e-10,
-        ),
+        at_most(f"largest rise of Γ over {comparisons:,} comparisons", result.largest_rise, 1e-10),
         Fact("mean Γ left after sharing j and k", f"{final[False]:.0%} (with OOD data {final[True]:.0%})"),
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "theorem1-growth",
@@ -100,7 +88,7 @@ def _gamma(mdp: LinearMDP, visits: Array) -> Array:
     return gamma_lcb(flat, covariance(flat, RIDGE, visits.reshape(*visits.shape[:-2], -1)))
 
 
-def _draw_growth(result: Result) -> "Figure":
+def _draw_growth(result: Result) -> "figures.Figure":
     with panel("shared rows per step", r"$\Gamma_\mathrm{lcb}$") as (figure, axes):
         axes.axvspan(GROWTH[-1], result.rows[-1], color=INK, alpha=0.06, linewidth=0)
         for ood, colour, marker, name in ((False, BLUE, "o", "data only"), (True, VERMILLION, "s", "with OOD")):
@@ -114,7 +102,7 @@ def _draw_growth(result: Result) -> "Figure":
     return figure
 
 
-def _draw_pairs(result: Result) -> "Figure":
+def _draw_pairs(result: Result) -> "figures.Figure":
     gamma = result.gamma[False][:, 0, 0]  # [stages, S·A] of the first dataset and step
     before, after_j, after_k = (gamma[stage] for stage in (0, len(GROWTH) - 1, -1))
     with panel(r"$\Gamma_\mathrm{lcb}$ on $D_i$ alone", r"$\Gamma_\mathrm{lcb}$ after sharing") as (figure, axes):

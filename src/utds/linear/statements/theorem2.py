@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, legend, panel
 from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, Problem, Solution, beta, explicit_beta, pevi, prepare, quantifies, underestimates
 from utds.linear.models import Array, LinearMDP, low_rank, related
-from utds.linear.statements import Advance, Fact, Picture, Report, quietly, scaled
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from utds.linear.statements import Advance, Fact, Picture, quietly, scaled
 
 TITLE = "(c) Theorem 2: the ξ-uncertainty quantifier on shared data"
 CLAIM = (
@@ -28,7 +25,7 @@ NEEDS = (
     "D<sub>j</sub>'s noise apart and joins the two by an inequality that runs the other way; the self-normalised bound "
     "on the pooled rows gives the theorem directly, without its factor of two.)"
 )
-CODE = ("bounds.beta", "bounds.explicit_beta", "bounds.quantifies", "learners.pevi")
+CODE = ("learners.beta", "learners.explicit_beta", "learners.quantifies", "learners.pevi")
 
 XI = 0.1
 STATES, ACTIONS, WIDTH, HORIZON, SAMPLES = 16, 4, 16, 10, 1000
@@ -136,11 +133,7 @@ def _at_width(width: int, datasets: int, rng: np.random.Generator) -> tuple[floa
     return high, _provable(problem)
 
 
-def report(result: Result) -> Report:
-    return Report(TITLE, CLAIM, NEEDS, CODE, _facts(result), _pictures(result))
-
-
-def _facts(result: Result) -> tuple[Fact, ...]:
+def facts(result: Result) -> tuple[Fact, ...]:
     worst = min(float(coverage[-1]) for setting, coverage in result.coverage.items() if setting != PRACTICAL)
     safe = CONSTANTS[result.safe >= 1 - XI]
     return (
@@ -164,7 +157,7 @@ def _facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _pictures(result: Result) -> tuple[Picture, ...]:
+def pictures(result: Result) -> tuple[Picture, ...]:
     return (
         Picture(
             "theorem2-coverage",
@@ -181,7 +174,7 @@ def _pictures(result: Result) -> tuple[Picture, ...]:
     )
 
 
-def _draw_coverage(result: Result) -> "Figure":
+def _draw_coverage(result: Result) -> "figures.Figure":
     with panel("constant c", "share of datasets covered", height=3.6) as (figure, axes):
         for setting, (colour, marker) in SETTINGS.items():
             label = setting.replace("D_i", "$D_i$")
@@ -193,7 +186,7 @@ def _draw_coverage(result: Result) -> "Figure":
     return figure
 
 
-def _draw_constant(result: Result) -> "Figure":
+def _draw_constant(result: Result) -> "figures.Figure":
     with panel("features d", "constant c") as (figure, axes):
         axes.loglog(WIDTHS, result.provable_by_width, color=INK, marker="x", linestyle="-.", label="provable")
         axes.loglog(WIDTHS, result.by_width, color=GREEN, marker="s", label="smallest in practice")
