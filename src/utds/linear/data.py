@@ -83,7 +83,7 @@ def collect(
     """Draw `datasets` datasets of `samples` transitions for each step, with `policy` [T, S, A] as behaviour.
 
     By default every step has draws of its own from the behaviour's occupancy: what follows step t is then independent
-    of step t's noise, which the √d in β needs (see `bounds.explicit_beta`). With `episodes`, rows are trajectories.
+    of step t's noise, which the √d in β needs (see `learners.explicit_beta`). With `episodes`, rows are trajectories.
     """
     if samples < 1 or datasets < 1:
         raise DataError(f"an empty dataset: {datasets} datasets of {samples} samples a step; both must be at least 1")

@@ -28,7 +28,7 @@ NEEDS = (
     "not less gap: sharing never raises the right-hand side, while the true gap may move either way, and data that "
     "avoids π* can make a worse policy look safer."
 )
-CODE = ("bounds.suboptimality", "bounds.expected_penalty", "learners.pevi")
+CODE = ("learners.suboptimality", "learners.expected_penalty", "learners.pevi")
 
 XI = 0.1
 C = 0.06  # about the smallest for which the quantifier holds on nearly all of these problems; see (c)

@@ -28,7 +28,7 @@ NEEDS = (
     "D<sub>j</sub>'s noise apart and joins the two by an inequality that runs the other way; the self-normalised bound "
     "on the pooled rows gives the theorem directly, without its factor of two.)"
 )
-CODE = ("bounds.beta", "bounds.explicit_beta", "bounds.quantifies", "learners.pevi")
+CODE = ("learners.beta", "learners.explicit_beta", "learners.quantifies", "learners.pevi")
 
 XI = 0.1
 STATES, ACTIONS, WIDTH, HORIZON, SAMPLES = 16, 4, 16, 10, 1000
