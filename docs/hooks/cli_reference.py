@@ -17,6 +17,7 @@ from utds.cli import main
 WIDTH = "4000"  # columns of the terminal that the help believes in
 _BOX = re.compile(r"^╭─ (.+?) ─+╮$(.*?)^╰─+╯$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"\{([\w,-]+)\}\s*$")  # a command's usage ends with its subcommands, if it has any
+_SEVERAL = re.compile(r"\[(\S+) \[\1 \.\.\.\]\]")  # how tyro writes "any number of"
 _DEFAULT = re.compile(r"\s*\((?:default: ?(?P<default>.*)|(?P<required>required))\)$")
 
 
@@ -95,9 +96,11 @@ def _entries(body: str) -> Iterator[Entry]:
     """A line that begins with a name begins an entry; all lines up to the next name are its meaning."""
     found: list[tuple[str, list[str]]] = []
     for line in (line.strip("│").rstrip()[1:] for line in body.strip().splitlines()):
-        if line and not line.startswith(" "):
+        if not line.strip("─ "):
+            continue  # a rule between groups
+        if not line.startswith(" "):
             name, _, line = line.partition("  ")
-            found.append((name.replace("{None}|", "").strip(), []))
+            found.append((_SEVERAL.sub(r"\1 …", name.replace("{None}|", "")).strip(), []))
         found[-1][1].append(line.strip())
     for name, lines in found:
         meaning = " ".join(filter(None, lines))

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from utds import terminal
 from utds.cli import data
-from utds.data import store
+from utds.data import store, summary
 from utds.data.reward_model import LearnedReward
 from utds.data.summary import picture
 from utds.errors import ConfigError, DataError
@@ -35,6 +36,15 @@ def test_lists_fit_80_columns_with_whole_ids_and_returns(record, capsys, monkeyp
     (row,) = (line.split() for line in lines if "medium-replay" in line)
     assert row[0] == made.name and row[1:3] == [str(made.episodes), str(made.size)] and row[4] == "±"
     assert float(row[3]) == pytest.approx(made.returns.mean(), rel=0.01)
+
+
+def test_tiny_returns_leave_room_for_whole_ids(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    name = "pointmass-reach-bottom-right/medium-replay"
+    described = {"total_episodes": 100, "total_steps": 15000, "dataset_size": 2.1}
+    terminal.show(summary.listing([(name, described | {"utds": {"returns": {"mean": 1.8e-4, "std": 3.69e-4}}})]))
+    (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if "medium" in line)
+    assert row == [name, "100", "15000", "2e-04", "±", "4e-04", "2.1"]
 
 
 def test_json(stored, capsys):

@@ -51,7 +51,7 @@ class IQL:
     layers: int = 2  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their ReLU
     normalise: bool = True  # scale observations by the data's mean and standard deviation
-    batch_size: int = 256  # transitions a gradient step
+    batch_size: int = 256  # transitions per gradient step
     microbatch: int = 256  # transitions whose critic gradient is computed at once; changes speed, not results
     discount: float = 0.99  # γ
     n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end

@@ -50,7 +50,7 @@ class SAC:
     layers: int = 3  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their activation
     normalise: bool = True  # scale observations by the data's mean and standard deviation
-    batch_size: int = 256  # transitions a gradient step
+    batch_size: int = 256  # transitions per gradient step
     microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
     discount: float = 0.99  # γ
     n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end

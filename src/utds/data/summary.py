@@ -28,11 +28,16 @@ def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
         if row["damaged"]:
             table.add_row(row["id"], "damaged", *["–"] * 3)
             continue
-        returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
+        returns = " ± ".join(_short(row[name]) for name in ("return_mean", "return_std"))
         numbers = ("–" if row[name] is None else str(row[name]) for name in ("episodes", "steps", "megabytes"))
         episodes, steps, size = numbers
         table.add_row(row["id"], episodes, steps, returns, size)
     return table
+
+
+def _short(value: float | None) -> str:
+    """In at most six characters, so that ids keep their line: 4e-04 instead of 0.000369."""
+    return f"{value:.0e}" if value is not None and 1e-6 <= abs(value) < 1e-3 else terminal.number(value)
 
 
 def rows(found: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
