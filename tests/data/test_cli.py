@@ -38,13 +38,15 @@ def test_lists_fit_80_columns_with_whole_ids_and_returns(record, capsys, monkeyp
     assert float(row[3]) == pytest.approx(made.returns.mean(), rel=0.01)
 
 
-def test_tiny_returns_leave_room_for_whole_ids(capsys, monkeypatch):
+def test_an_id_that_does_not_fit_is_broken_after_its_task(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    name = "pointmass-reach-bottom-right/medium-replay"
     described = {"total_episodes": 100, "total_steps": 15000, "dataset_size": 2.1}
-    terminal.show(summary.listing([(name, described | {"utds": {"returns": {"mean": 1.8e-4, "std": 3.69e-4}}})]))
-    (row,) = (line.split() for line in capsys.readouterr().out.splitlines() if "medium" in line)
-    assert row == [name, "100", "15000", "2e-04", "±", "4e-04", "2.1"]
+    described["utds"] = {"returns": {"mean": 1.8e-4, "std": 3.69e-4}}
+    names = "walker-walk/medium", "pointmass-reach-bottom-right/medium-replay"
+    terminal.show(summary.listing([(name, described) for name in names]))
+    fits, task, kind = (line.split() for line in capsys.readouterr().out.splitlines()[3:6])
+    assert fits == ["walker-walk/medium", "100", "15000", "0.00018", "±", "0.000369", "2.1"]
+    assert (task[0], kind) == ("pointmass-reach-bottom-right/", ["medium-replay"])
 
 
 def test_json(stored, capsys):
