@@ -1,4 +1,4 @@
-"""Environment steps a second while collecting, over the pattern of most online code, at the same update ratio.
+"""Environment steps per second while collecting, over the pattern of most online code, at the same update ratio.
 
 That pattern, the released code's too: one environment of dm_control, one action at a time, and after it gradient steps
 on batches drawn one by one. Its learner is a TD3 in PyTorch, where torch is installed, as in that code; and then our
@@ -120,14 +120,14 @@ def measured(name: str, ratio: float) -> dict[str, object]:
             work()
         times = fastest(works, repeats=REPEATS)
     rates = {key: STEPS * (config.copies if key == "collect" else 1) / seconds for key, seconds in times.items()}
-    row: dict[str, object] = {"gradient steps a step": ratio, "steps/s": round(rates["collect"])}
+    row: dict[str, object] = {"gradient steps per step": ratio, "steps/s": round(rates["collect"])}
     if Torch is not None:
         row |= {
             "one environment, PyTorch": round(rates["torch"]),
             "over it": f"{rates['collect'] / rates['torch']:.2f}×",
             "required": f"{REQUIRED}×",
         }
-        what = f"collecting at {ratio} gradient steps a step, over one environment with PyTorch"
+        what = f"collecting at {ratio} gradient steps per step, over one environment with PyTorch"
         require(what, rates["collect"] / rates["torch"], least=REQUIRED, noise=RATIO)
     return row | {
         "one environment, our TD3": round(rates["ours"]),

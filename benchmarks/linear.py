@@ -68,7 +68,7 @@ def against_row_by_row() -> list[dict[str, object]]:
     for what, seconds in times.items():
         ratio, least = one / seconds * CHUNK, OVER_ROWS[what]
         require(f"linear: {what}, over row by row", ratio, least=least, noise=RATIO)
-        per_dataset = {"ms a dataset": 1e3 * seconds / CHUNK, "row by row": 1e3 * one}
+        per_dataset = {"ms per dataset": 1e3 * seconds / CHUNK, "row by row": 1e3 * one}
         rows.append({"what": what, **per_dataset, "ratio": ratio, "required": f"≥ {least}"})
     return rows
 

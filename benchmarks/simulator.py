@@ -1,4 +1,4 @@
-"""Control steps a second of ten copies in threads, over dm_control's own loop and over bare MuJoCo on all cores."""
+"""Control steps per second of ten copies in threads, over dm_control's own loop and over bare MuJoCo on all cores."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

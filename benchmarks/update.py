@@ -130,7 +130,7 @@ def efficiency(pool: Pool, product: Callable[[], object]) -> None:
             {
                 "preset": name if " " in name else f"{name} paper",
                 "GFLOP a step": (flops(algo) + selection_flops(algo)) / 1e9,
-                "ms a step": 1e3 * min(times["full"]) / STEPS,
+                "ms per step": 1e3 * min(times["full"]) / STEPS,
                 "of the product's FLOP/s": f"{speed:.2f}",
                 "required": "–" if least is None else f"≥ {least:.2f}",
                 "over the bare update": f"{100 * (over - 1):+.1f} %",
@@ -152,7 +152,7 @@ def scaling(pool: Pool) -> None:
     rows = [
         {
             "variant": name,
-            "ms a step": 1e3 * min(times[name]) / STEPS,
+            "ms per step": 1e3 * min(times[name]) / STEPS,
             "time, paper = 1": ratio(times, name, PAPER),
             "FLOPs, paper = 1": flops(algo) / flops(paper),
         }

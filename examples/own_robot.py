@@ -43,7 +43,7 @@ def reach_right(observations, actions, next_observations):
 
 
 def write_log(path: Path, episodes: int, goal: float, seed: int) -> None:
-    """Stand-in for your logs: a shaky hand drives the cart to a goal, 50 steps an episode."""
+    """Stand-in for your logs: a shaky hand drives the cart to a goal, 50 steps per episode."""
     random = np.random.default_rng(seed)
     with open(path, "w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)

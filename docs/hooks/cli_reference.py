@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python docs/hooks/cli_reference.py      # prints the Markdown
 
-Help is printed so wide that no entry is wrapped, hence an entry is one line, or two where its name is long.
+Help is printed so wide that no entry is wrapped: further lines of an entry are those that its author began.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ from utds.cli import main
 WIDTH = "4000"  # columns of the terminal that the help believes in
 _BOX = re.compile(r"^╭─ (.+?) ─+╮$(.*?)^╰─+╯$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"\{([\w,-]+)\}\s*$")  # a command's usage ends with its subcommands, if it has any
+_SEVERAL = re.compile(r"\[(\S+) \[\1 \.\.\.\]\]")  # how tyro writes "any number of"
 _DEFAULT = re.compile(r"\s*\((?:default: ?(?P<default>.*)|(?P<required>required))\)$")
 
 
@@ -92,16 +93,20 @@ def parse(words: tuple[str, ...], text: str) -> Command:
 
 
 def _entries(body: str) -> Iterator[Entry]:
-    name = ""
+    """A line that begins with a name begins an entry; all lines up to the next name are its meaning."""
+    found: list[tuple[str, list[str]]] = []
     for line in (line.strip("│").rstrip()[1:] for line in body.strip().splitlines()):
-        if line and not line.startswith(" "):
+        if not line.strip("─ "):
+            continue  # a rule between groups
+        if not line.startswith(" "):
             name, _, line = line.partition("  ")
-            if not line.strip():
-                continue  # a long name: its meaning is on the next line
-        meaning = line.strip()
-        found = _DEFAULT.search(meaning)
-        default = "" if found is None else None if found["required"] else found["default"]
-        yield Entry(name.replace("{None}|", "").strip(), _DEFAULT.sub("", meaning), default)
+            found.append((_SEVERAL.sub(r"\1 …", name.replace("{None}|", "")).strip(), []))
+        found[-1][1].append(line.strip())
+    for name, lines in found:
+        meaning = " ".join(filter(None, lines))
+        given = _DEFAULT.search(meaning)
+        default = "" if given is None else None if given["required"] else given["default"]
+        yield Entry(name, _DEFAULT.sub("", meaning), default)
 
 
 def markdown() -> str:
@@ -117,13 +122,18 @@ def _section(command: Command) -> str:
     if command.examples:
         parts += ["\n".join(["```console", *(f"$ {example}" for example in command.examples), "```"])]
     if command.entries:
-        rows = [f"| {_code(e.name)} | {_escape(e.meaning)} | {_shown(e.default)} |" for e in command.entries]
-        parts += ["\n".join(["| argument or option | meaning | default |", "|---|---|---|", *rows])]
+        rows = [f"| {_name(e.name)} | {_shown(e.default)} | {_escape(e.meaning)} |" for e in command.entries]
+        parts += ["\n".join(["| argument or option | default | meaning |", "|---|---|---|", *rows])]
     return "\n\n".join(parts)
 
 
 def _children(command: Command) -> list[str]:
     return [" ".join((*command.words, name)) for name in command.subcommands]
+
+
+def _name(name: str) -> str:
+    """Spellings of an option apart, so that a narrow page can break between them: `--json`, `--no-json`."""
+    return ", ".join(map(_code, name.split(", ")))
 
 
 def _shown(default: str | None) -> str:

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from utds import terminal
 from utds.cli import data
-from utds.data import store
+from utds.data import store, summary
 from utds.data.reward_model import LearnedReward
 from utds.data.summary import picture
 from utds.errors import ConfigError, DataError
@@ -35,6 +36,17 @@ def test_lists_fit_80_columns_with_whole_ids_and_returns(record, capsys, monkeyp
     (row,) = (line.split() for line in lines if "medium-replay" in line)
     assert row[0] == made.name and row[1:3] == [str(made.episodes), str(made.size)] and row[4] == "±"
     assert float(row[3]) == pytest.approx(made.returns.mean(), rel=0.01)
+
+
+def test_an_id_that_does_not_fit_is_broken_after_its_task(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    described = {"total_episodes": 100, "total_steps": 15000, "dataset_size": 2.1}
+    described["utds"] = {"returns": {"mean": 1.8e-4, "std": 3.69e-4}}
+    names = "walker-walk/medium", "pointmass-reach-bottom-right/medium-replay"
+    terminal.show(summary.listing([(name, described) for name in names]))
+    fits, task, kind = (line.split() for line in capsys.readouterr().out.splitlines()[3:6])
+    assert fits == ["walker-walk/medium", "100", "15000", "0.00018", "±", "0.000369", "2.1"]
+    assert (task[0], kind) == ("pointmass-reach-bottom-right/", ["medium-replay"])
 
 
 def test_json(stored, capsys):

@@ -53,6 +53,11 @@ def test_an_entry_has_its_meaning_and_default(reference):
         "│ --to {None}|INT         │\n"
         "│             how far; up (default: None)  │\n"
         "│ --by INT    in steps (of this size) (default: 2) │\n"
+        "│ ─────────────────────── │\n"
+        "│ --at [STR [STR ...]]    │\n"
+        "│             where (default: ) │\n"
+        "│ --on, --off  on;         │\n"
+        "│             or off (default: False) │\n"
         "╰─────────────────────────╯\n"
     )
     command = reference.parse(("count",), text)
@@ -61,7 +66,10 @@ def test_an_entry_has_its_meaning_and_default(reference):
         ("ID", "what", None),
         ("--to INT", "how far; up", "None"),
         ("--by INT", "in steps (of this size)", "2"),
+        ("--at STR …", "where", ""),
+        ("--on, --off", "on; or off", "False"),
     ]
+    assert "| `--on`, `--off` | off | on; or off |" in reference._section(command)
 
 
 def test_another_layout_is_an_error(reference):

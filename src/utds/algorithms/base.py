@@ -222,7 +222,7 @@ class Actor:
     layers: int = 2  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their activation
     normalise: bool = True  # scale observations by the data's mean and standard deviation
-    batch_size: int = 256  # transitions a gradient step
+    batch_size: int = 256  # transitions per gradient step
     actor_lr: float = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
     anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
 

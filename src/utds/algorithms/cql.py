@@ -33,7 +33,7 @@ RELEASED_CRITIC = (TanhLayer, LeakyLayer, LeakyLayer)
 class CQL(SAC):
     architecture: Architecture = "relu"  # of hidden layers; released: three of tanh and leaky ReLU, the last not normed
     layer_norm: bool = True  # normalise hidden layers before their activation
-    batch_size: int = 1024  # transitions a gradient step
+    batch_size: int = 1024  # transitions per gradient step
     microbatch: int = 16  # transitions whose gradient is computed at once; changes speed, not results
     actor_lr: float = 1e-4  # Adam's learning rate of the policy and of the temperature
     backup_entropy: bool = False  # count the entropy at the next state in the critics' target

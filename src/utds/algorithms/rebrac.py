@@ -31,7 +31,7 @@ class ReBRAC(TD3):
     layers: int = 3  # hidden layers
     layer_norm: bool = True  # normalise the critics' hidden layers before their ReLU
     actor_layer_norm: bool = False  # normalise the policy's hidden layers too
-    batch_size: int = 1024  # transitions a gradient step
+    batch_size: int = 1024  # transitions per gradient step
     actor_lr: float = 1e-3  # Adam's learning rate of the policy
     critic_lr: float = 1e-3  # Adam's learning rate of the critics
     actor_bc: float = 0.05  # β1, weight of the squared distance to the data's action in the policy's loss

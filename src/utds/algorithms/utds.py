@@ -52,7 +52,7 @@ LOG_WEIGHT = (-5.0, 3.0)  # bounds of the logarithm of a recorded action's weigh
 class UTDS(TD3):
     num_critics: int = 5  # N critics
     layers: int = 3  # hidden layers
-    batch_size: int = 1024  # transitions a gradient step
+    batch_size: int = 1024  # transitions per gradient step
     microbatch: int = 128  # transitions whose gradient is computed at once; changes speed, not results
     actor_lr: float = 1e-4  # Adam's learning rate of the policy
     critic_lr: float = 1e-4  # Adam's learning rate of the critics

@@ -42,7 +42,7 @@ class Scores:
 
     @staticmethod
     def of(rows: Sequence[ArrayLike]) -> Scores:
-        """From one row of runs a setting, rows of any length. A row without runs or with NaN is refused."""
+        """From one row of runs per setting, rows of any length. A row without runs or with NaN is refused."""
         arrays = [np.asarray(row, np.float64).ravel() for row in rows]
         for index, row in enumerate(arrays):
             if row.size == 0 or not np.isfinite(row).all():

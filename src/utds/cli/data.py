@@ -30,7 +30,7 @@ def list_(json: bool = False) -> None:
         return
     if found:
         terminal.show(summary.listing(found))
-    print(f"{len(found)} datasets under {ids.root()}")
+    print(f"{len(found)} dataset{'s' * (len(found) != 1)} under {ids.root()}")
 
 
 def show(id: Id, /, json: bool = False) -> None:

@@ -40,7 +40,7 @@ def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
         table.add_row(path, row["algorithm"], row["task"], *counts, steps, reached)
     if rows:
         terminal.show(table)
-    terminal.show(f"{len(rows)} runs below {folder}; return: mean ± standard error over seeds")
+    terminal.show(f"{len(rows)} run{'s' * (len(rows) != 1)} below {folder}; return: mean ± standard error over seeds")
 
 
 def compare(runs: Runs, /, json: bool = False) -> None:

@@ -35,8 +35,8 @@ class Collect:
     steps: int = 1_000_000  # environment steps in all
     seed: int = 0  # of everything random
     copies: int = 10  # copies of the domain in lockstep
-    update_ratio: float = 0.5  # gradient steps an environment step
-    batch: int = 128  # transitions a gradient step
+    update_ratio: float = 0.5  # gradient steps per environment step
+    batch: int = 128  # transitions per gradient step
     width: int = 256  # units of the networks' hidden layers
     layers: int = 2  # hidden layers
     layer_norm: bool = True  # in the critics and the policy

@@ -14,7 +14,7 @@ class Kind(NamedTuple):
     """What a column holds."""
 
     dtype: type
-    per_episode: int  # rows an episode has beyond one a step: 1 where the start state counts
+    per_episode: int  # rows an episode has beyond one per step: 1 where the start state counts
     vector: bool  # [n, d] or [n]
 
     def bytes(self, shape: tuple[int, ...]) -> int:

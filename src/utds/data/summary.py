@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,17 +23,25 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
-    """One line per stored dataset."""
-    table = terminal.table("id", numbers=("episodes", "steps", "return", "MB"))
-    for row in rows(found):
-        if row["damaged"]:
-            table.add_row(row["id"], "damaged", *["–"] * 3)
-            continue
-        returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
-        numbers = ("–" if row[name] is None else str(row[name]) for name in ("episodes", "steps", "megabytes"))
-        episodes, steps, size = numbers
-        table.add_row(row["id"], episodes, steps, returns, size)
+    """One line per stored dataset; ids that don't fit beside the numbers are broken after their task."""
+    heads = ("episodes", "steps", "return", "MB")
+    lines = [(row["id"], *_numbers(row)) for row in rows(found)]
+    taken = sum(max(map(len, column)) for column in zip(heads, *(numbers for _, *numbers in lines), strict=True))
+    room = Console().width - taken - 2 * (len(heads) + 1)
+    table = terminal.table("id", numbers=heads)
+    for name, *numbers in lines:
+        table.add_row(name if len(name) <= room else name.replace("/", "/\n", 1), *numbers)
     return table
+
+
+def _numbers(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    if row["damaged"]:
+        return "damaged", "–", "–", "–"
+    returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
+    episodes, steps, size = (
+        "–" if row[name] is None else str(row[name]) for name in ("episodes", "steps", "megabytes")
+    )
+    return episodes, steps, returns, size
 
 
 def rows(found: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:

@@ -42,7 +42,7 @@ class FQE:
     num_critics: int = 5  # each on its own bootstrap sample of the episodes
     width: int = 128  # units of a hidden layer
     layers: int = 2  # hidden layers, with layer norm
-    batch_size: int = 256  # transitions a gradient step
+    batch_size: int = 256  # transitions per gradient step
     steps: int = 2_000  # gradient steps
     lr: float = 3e-3  # Adam's learning rate, falling linearly to nothing
     tau: float = 0.1  # share of the critics mixed into the targets at each step

@@ -75,7 +75,7 @@ def train(
         algorithm: what to train; UTDS with its fast preset if not given.
         seeds: how many (0, 1, …), or which.
         steps: gradient steps per seed; as the preset says if not given, which for the fast one depends on the data.
-        out: the run directory; runs/<task>-<algorithm> if not given.
+        out: the run directory; `runs/<task>-<algorithm>` if not given.
         evaluate: called with every seed's policy each `eval_every` steps and at the end. "auto" runs episodes of the
             pool's task if it belongs to a known domain; None never evaluates. The policy that your function is
             handed acts in the robot's unit.
