@@ -22,7 +22,7 @@ quickstart: $(READY) ## the main job on the small built-in domain
 	$(BIN)/utds quickstart
 
 test: lint       ## lint, then all tests
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist worksteal
 
 lint: $(READY)   ## ruff and mypy
 	$(BIN)/ruff check .

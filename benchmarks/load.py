@@ -37,7 +37,7 @@ MATRIX = {
 RUNS = 5_000  # seeds over all run directories
 SOURCES, EPISODES, STEPS = 10, 1_000, 1_000  # of the lake: datasets, episodes of each, steps of each
 OVER_COLUMNS = 1.1  # the lake's peak memory
-SECONDS, MEGABYTES = {"plan": 5.0, "locate": 5.0, "status": 5.0, "jobs": 5.0, "report": 30.0}, 1024.0
+SECONDS, MEGABYTES = {"plan": 5.0, "locate": 5.0, "status": 5.0, "resume": 5.0, "report": 30.0}, 1024.0
 
 
 class Stored:
@@ -110,17 +110,26 @@ print(peak - before, sum(leaf.nbytes for leaf in jax.tree.leaves(lake.columns)),
 def _timed(out: Path) -> Iterator[tuple[str, float, str]]:
     matrix = parse(MATRIX, "load")
     found: list[cells.Cell] = []
-    yield "plan", _seconds(lambda: (plan.table([matrix]), found.extend(matrix.cells()))), f"{len(found)} cells"
+    made = _seconds(lambda: (plan.table(plan.rows([matrix])), found.extend(matrix.cells())))
+    yield "plan", made, f"{len(found)} cells"
     dirs: list[cells.CellDir] = []
     yield "locate", _seconds(lambda: dirs.extend(cells.locate(found, out))), f"{len(dirs)} folders"
     for number, cell_dir in enumerate(dirs):
         _run_directory(cell_dir, number, seeds=RUNS // len(dirs) + (number < RUNS % len(dirs)))
     status = Status("load", dirs)
     yield "status", _seconds(lambda: (status.look(), status.render())), status.headline()
-    yield "jobs", _seconds(lambda: engine.jobs(dirs, found)), "handed out again"
+    yield (
+        "resume",
+        _seconds(lambda: (engine.run("load", found, out, start=_no_engine), engine.jobs(dirs, found))),
+        ("nothing left to do, and all handed out again"),
+    )
     page = out / "report.html"
     seconds = _seconds(lambda: report.write(report.study([out / "cells"]), page))
     yield "report", seconds, f"{RUNS} runs, {page.stat().st_size / 2**20:.0f} MB"
+
+
+def _no_engine(work: object) -> engine.Engine:
+    raise AssertionError("every cell is done")
 
 
 def _seconds(work: Callable[[], object]) -> float:

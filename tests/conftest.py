@@ -1,8 +1,21 @@
 """What tests of several rooms share."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
+
+# What one process of a test run compiles, the others load: xdist's workers, commands, kernels of notebooks. It is to be
+# set before anything imports JAX, and pytest imports this file first.
+if "PYTEST_XDIST_WORKER" not in os.environ:
+    COMPILED = tempfile.mkdtemp(prefix="utds-compiled-")
+    atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 # Groups of tests that need more than Python: a word of the reason that they are skipped for, and how to enable them.
 GROUPS = {

@@ -75,9 +75,8 @@ def matrix(tiny, path) -> Matrix:
 
 
 @pytest.fixture
-def start(path, tmp_path, monkeypatch):
+def start(path):
     """A function that starts `utds benchmark run` in a session of its own."""
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     started: list[subprocess.Popen] = []
 
     def start(out: Path, *more: str) -> subprocess.Popen:

@@ -60,27 +60,6 @@ def kill(process: subprocess.Popen, who: str) -> None:
             os.kill(victim, signal.SIGKILL)
 
 
-def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, stored, matrix, tmp_path):
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    process = start(whole, "--workers=2")
-    _, said = process.communicate()
-    assert process.returncode == 0, said
-    assert "8 of 8 cells done" in said
-    for who in ("all", "parent", "worker"):
-        process, before = start(killed, "--workers=2"), logged(killed)
-        while process.poll() is None and logged(killed) <= before:
-            time.sleep(0.001)  # until it trains: killing an import proves nothing
-        time.sleep(random.uniform(0, 0.3))
-        kill(process, who)
-        if who != "worker":
-            process.communicate()
-    _, said = process.communicate()  # it goes on, with a new worker
-    assert process.returncode == 0, said
-    assert scores(killed) == scores(whole)
-    assert max(finishes(killed).values()) == 1 and finishes(whole) == Counter(list(scores(whole)))
-    assert engine.run("again", list(matrix.cells()), killed, start=pytest.fail) == 0  # no engine: nothing is left to do
-
-
 def test_ctrl_c_leaves_a_checkpoint_and_goes_on(start, stored, tmp_path):
     process = start(tmp_path / "out", "--workers=1")
     while not logged(tmp_path / "out"):
@@ -102,6 +81,27 @@ def work(stored, matrix, tmp_path):
         return found, engine.jobs(found, cells)
 
     return work
+
+
+def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, work, matrix, tmp_path):
+    killed = tmp_path / "killed"
+    for who in ("all", "parent", "worker"):
+        process, before = start(killed, "--workers=2"), logged(killed)
+        while process.poll() is None and logged(killed) <= before:
+            time.sleep(0.001)  # until it trains: killing an import proves nothing
+        time.sleep(random.uniform(0, 0.3))
+        kill(process, who)
+        if who != "worker":
+            process.communicate()
+    _, said = process.communicate()  # it goes on, with a new worker
+    assert process.returncode == 0, said
+    assert "8 of 8 cells done" in said
+    here = Worker(threads=1)
+    for job in work("whole")[1]:
+        here.run(job)
+    assert scores(killed) == scores(tmp_path / "whole")
+    assert max(finishes(killed).values()) == 1 and len(scores(killed)) == 8
+    assert engine.run("again", list(matrix.cells()), killed, start=pytest.fail) == 0  # no engine: nothing is left to do
 
 
 def test_a_cell_equals_the_command_that_is_said_to_reproduce_it(work, tmp_path):

@@ -21,13 +21,12 @@ SCORES = ("evaluations.csv", "metrics.csv", "policy-0.safetensors", "policy-1.sa
 
 
 @pytest.fixture
-def cluster(tiny, tmp_path, monkeypatch):
+def cluster(tiny, monkeypatch):
     """A head without room for work, and two nodes of one core each."""
     from ray.cluster_utils import Cluster as Nodes
 
     monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     monkeypatch.setenv("RAY_agent_register_timeout_ms", "300000")  # a busy machine takes its time to start them
-    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "compiled"))
     nodes = Nodes(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     workers = [nodes.add_node(num_cpus=1) for _ in range(2)]
     ray.init(address=nodes.address, log_to_driver=False, logging_level="ERROR")

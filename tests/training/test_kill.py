@@ -16,8 +16,6 @@ from utds.data.lake import share
 from utds.training import train
 
 jax.config.update("jax_disable_most_optimizations", True)
-jax.config.update("jax_compilation_cache_dir", cache)  # compile once, not at each start
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 
 random = np.random.default_rng(0)
 columns = random.normal(size=(101, 3)), random.uniform(-1, 1, (100, 2)), random.uniform(size=100)
@@ -36,8 +34,8 @@ server = multiprocessing.get_context("forkserver")  # it imports once; nothing o
 server.set_forkserver_preload(["utds.training", "utds.data.lake"])
 
 
-def start(out: Path, cache: Path) -> ForkServerProcess:
-    process = server.Process(target=exec, args=(SCRIPT, {"out": str(out), "cache": str(cache)}))
+def start(out: Path) -> ForkServerProcess:
+    process = server.Process(target=exec, args=(SCRIPT, {"out": str(out)}))
     process.start()
     return process
 
@@ -47,13 +45,13 @@ def size(path: Path) -> int:
 
 
 def test_resuming_after_kills_gives_the_same_run(tmp_path):
-    whole, killed, cache = (tmp_path / name for name in ("whole", "killed", "cache"))
-    process = start(whole, cache)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    process = start(whole)
     process.join()
     assert process.exitcode == 0
     kills = 0
     while process.exitcode != 0 or kills == 0:
-        process = start(killed, cache)
+        process = start(killed)
         before = size(killed / "metrics.csv")
         while kills < KILLS and process.is_alive() and size(killed / "metrics.csv") in (0, before):
             time.sleep(0.001)  # until it trains: killing an import proves nothing
