@@ -92,6 +92,15 @@ def test_what_differs_on_own_data_alone_runs_apart():
     assert [(cell.algorithm_name, cell.algorithm.tau) for cell in varied] == [("cql", 0.01), ("cql", 0.02)]
 
 
+def test_cells_of_some_algorithms_and_what_they_become_alone():
+    matrix = parse(
+        LEAST | {"kinds": ["medium"], "columns": ["single", "next"], "algorithms": ["utds", "cql", "cds"]}, "m"
+    )
+    named = {only: [(c.algorithm_name, len(c.sources)) for c in matrix.cells(None, [only])] for only in ("utds", "cds")}
+    assert named == {"utds": [("utds", 0), ("utds", 1)], "cds": [("cql", 0), ("cds", 1)]}
+    assert matrix.cells(None, ["cds", "utds", "cql"]) == matrix.cells()
+
+
 def test_cells_that_share_nothing_may_take_fewer_steps():
     found = cells(kinds=["medium"], columns=["single", "next"], steps=100, steps_alone=30, eval_every=50)
     assert [(c.steps, c.eval_every) for c in found] == [(30, 30), (100, 50)]

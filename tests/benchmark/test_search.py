@@ -212,3 +212,9 @@ def test_search_only_needs_a_search(stored, path, capsys):
         main(["benchmark", "run", str(path), "--search-only"])
     assert "has no [search] table" in capsys.readouterr().err
     assert load(str(path)).search is None
+
+
+def test_algorithms_that_the_matrix_lacks_are_named(stored, path, capsys):
+    with pytest.raises(SystemExit):
+        main(["benchmark", "run", str(path), "--algorithms", "utsd"])
+    assert "has no algorithm 'utsd'" in capsys.readouterr().err

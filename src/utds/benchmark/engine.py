@@ -65,18 +65,23 @@ class Engine(Protocol):
 
 
 def run_matrix(
-    matrix: Matrix, out: Path, start: Callable[[Sequence[Job]], Engine], retry: bool = False, search_only: bool = False
+    matrix: Matrix,
+    out: Path,
+    start: Callable[[Sequence[Job]], Engine],
+    retry: bool = False,
+    search_only: bool = False,
+    algorithms: Sequence[str] = (),
 ) -> int:
     """A matrix's search, if it has one, then its cells with the fields found. Returns how many cells have failed.
 
-    A trial that fails is a bad trial, not a failure of the matrix.
+    A trial that fails is a bad trial, not a failure of the matrix. Where algorithms are named, cells of others wait.
     """
     found = None
     if matrix.search is not None:
         trials = list(matrix.search.cells(matrix))
         run(f"{matrix.name}, search", trials, out, start, retry)
         found = conclude(matrix, out)
-    return 0 if search_only else run(matrix.name, list(matrix.cells(found)), out, start, retry)
+    return 0 if search_only else run(matrix.name, matrix.cells(found, algorithms), out, start, retry)
 
 
 def conclude(matrix: Matrix, out: Path) -> dict[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ beta_ood_end = [0.0, 0.1]
 import itertools
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -62,12 +62,17 @@ class Matrix:
     trust_dynamics: bool = False  # share without checking that the data moves as the main task's does
     search: Search | None = None  # of the algorithms' fields, on other settings
 
-    def cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> list[Cell]:
+    def cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None, only: Sequence[str] = ()) -> list[Cell]:
         """Every cell, ordered as a reader would: by task, kind, column, algorithm; `searched` are the fields found.
 
-        Where nothing is shared, algorithms that become the same one are one cell, under that one's name.
+        Where nothing is shared, algorithms that become the same one are one cell, under that one's name. `only` names
+        algorithms whose cells are wanted, and with them what they become when nothing is shared.
         """
-        return once(self.all_cells(searched))
+        found = once(self.all_cells(searched))
+        alone = {algorithms.entry(name).single_task for name in only}
+        return [
+            c for c in found if not only or c.algorithm_name in only or (not c.sources and c.algorithm_name in alone)
+        ]
 
     def all_cells(self, searched: Mapping[str, Mapping[str, Any]] | None = None) -> Iterator[Cell]:
         """Every cell of every algorithm, also those whose runs are the same."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from utds.errors import ConfigError
+from utds.errors import ConfigError, hint
 
 if TYPE_CHECKING:
     from utds.benchmark.engine import Engine
@@ -65,6 +65,7 @@ def run(
     generate: int | None = None,
     retry: bool = False,
     search_only: bool = False,
+    algorithms: tuple[str, ...] = (),
     address: str | None = None,
     cpus: float = 1.0,
     gpus: float | None = None,
@@ -83,6 +84,7 @@ def run(
         generate: make missing datasets with so many episodes from the policies that ship
         retry: try cells again that have failed
         search_only: stop after the matrix's [search], without the cells that are reported
+        algorithms: run only the cells of these for now, to have some results early; the same folder takes the others
         address: of the Ray cluster, such as auto or ray://host:10001; by default a cluster on this machine
         cpus: of the cluster for each worker
         gpus: for each worker, of this machine or of the cluster: 0.5 puts two on a GPU, 0 leaves GPUs alone; by default
@@ -101,6 +103,9 @@ def run(
     if search_only and found.search is None:
         raise ConfigError(f"the matrix {found.name} has no [search] table; leave out --search-only")
 
+    for name in algorithms:
+        if name not in found.algorithms:
+            raise ConfigError(f"the matrix {found.name} has no algorithm {name!r}{hint(name, found.algorithms)}")
     files.check_folder(folder)
     if generate is not None:
         kinds.checked((), generate)
@@ -115,13 +120,13 @@ def run(
         count, threads = _shares(workers, names or (), gpus)
         return engines.Local(min(count, len(jobs)), threads, folder, names)
 
-    cells = [] if search_only else list(found.cells())
+    cells = [] if search_only else found.cells(None, algorithms)
     cells += list(found.search.cells(found)) if found.search else []
     if generate is not None:
         planning.generate(cells, generate)
     planning.require(cells)
     with files.lock(folder / "lock", f"the matrix {folder}"):
-        failed = engines.run_matrix(found, folder, start, retry, search_only)
+        failed = engines.run_matrix(found, folder, start, retry, search_only, algorithms)
     if failed:
         raise SystemExit(1)
 
