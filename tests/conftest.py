@@ -20,7 +20,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 # Groups of tests that need more than Python: a word of the reason that they are skipped for, and how to enable them.
 GROUPS = {
     "ray engine": "the Ray engine: pip install -c constraints.txt -e '.[dev]'",
-    "chrom": "the report's page in a browser: install chromium and chromedriver (Debian: chromium chromium-driver)",
+    "chrom": "pages in a browser: install chromium and chromedriver (Debian: chromium chromium-driver)",
 }
 TINY = Path(__file__).parent / "tiny.py"
 
@@ -35,6 +35,28 @@ def tiny(monkeypatch, tmp_path):
     if "tinymass" not in utds.domains.registry._DOMAINS:
         utds.domains.registry._load_own.cache_clear()
     return utds.domains.get("tinymass")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """Chromium without a network."""
+    selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'utds[dev]'")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium, driver = next(filter(None, map(shutil.which, names)), None), shutil.which("chromedriver")
+    if not (chromium and driver):
+        pytest.skip("no browser: apt-get install chromium chromium-driver")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={profile}"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    started = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
+    started.execute_cdp_cmd("Network.enable", {})
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    started.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    yield started
+    started.quit()
 
 
 def pytest_terminal_summary(terminalreporter) -> None:

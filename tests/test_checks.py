@@ -54,7 +54,7 @@ def test_a_run_of_the_tests_says_which_groups_were_skipped_and_how_to_enable_the
     summary = module("tests/conftest.py").pytest_terminal_summary
     summary(reporter)
     assert said[0] == "skipped, and how to enable it"
-    assert said[1].startswith("1 × the Ray engine: pip install") and said[2].startswith("2 × the report's page")
+    assert said[1].startswith("1 × the Ray engine: pip install") and said[2].startswith("2 × pages in a browser")
     assert said[3] == "1 × Skipped: the moon is full"
     said.clear()
     summary(SimpleNamespace(stats={}, section=said.append, line=said.append))

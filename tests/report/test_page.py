@@ -1,19 +1,11 @@
 """The page in a real browser: it loads from a file with the network off, everything shows, filters and sorting work."""
 
 import json
-import shutil
 import time
 
 import pytest
 
 from utds.cli import main
-
-selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install 'utds[dev]'")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER), reason="no browser: apt-get install chromium chromium-driver"
-)
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 LUMINANCE = """
@@ -39,22 +31,6 @@ for (const e of document.querySelectorAll("p, h1, h2, h3, td, th, li, label, fig
 }
 return found.sort((x, y) => x[0] - y[0])[0];
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    options = selenium.ChromeOptions()
-    options.binary_location = CHROMIUM
-    profile = tmp_path_factory.mktemp("profile")
-    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", f"user-data-dir={profile}"):
-        options.add_argument(f"--{argument}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = selenium.Chrome(options=options, service=selenium.ChromeService(DRIVER))
-    driver.execute_cdp_cmd("Network.enable", {})
-    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
-    driver.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
-    yield driver
-    driver.quit()
 
 
 @pytest.fixture(scope="module")

@@ -323,7 +323,7 @@ class Dataset:
         return Dataset.from_episodes((self.episode(int(index)) for index in episodes), **vars(chosen))
 
     def with_rewards(self, task: str, rewards: np.ndarray, labelling: str = KNOWN) -> "Dataset":
-        """The same data labelled for another task; columns are shared, not copied.
+        """The same data labelled for a different task; columns are shared, not copied.
 
         `labelling` says where the rewards come from, where they are no facts: see `utds.data.labelling`.
         """

@@ -39,7 +39,7 @@ def project(points: list[Points]) -> Projection:
     """The plane in which main and shared state-actions together vary most.
 
     State-actions as in the paper, not states: Γ is a function of both, and data of one state but different actions is
-    what sharing is about. Features are scaled to deviation 1 first, or velocities would drown everything else.
+    what sharing is about. Features are scaled to standard deviation 1 first, or velocities would drown everything else.
     """
     pairs = np.concatenate([_pairs(part) for part in points])
     normalizer = Normalizer.fit(pairs)

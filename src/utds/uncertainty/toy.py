@@ -57,7 +57,7 @@ class Toy:
 
     @property
     def near(self) -> np.ndarray:
-        """Cells [G, G] within two deviations of the main cluster."""
+        """Cells [G, G] within two standard deviations of the main cluster."""
         x, y = np.meshgrid(self.axis, self.axis)
         return np.hypot(x - CENTRES[0, 0], y - CENTRES[0, 1]) <= 2 * DEVIATION
 
