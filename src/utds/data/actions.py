@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from utds.data.columns import where
+from utds.data.columns import BLOCK, where
 from utds.errors import ConfigError, DataError
 
 MARGIN = 0.05  # of the range seen in the data, on either side of bounds found from data
@@ -45,16 +45,19 @@ def found(*recorded: np.ndarray) -> Bounds:
 
 def to_unit(actions: np.ndarray, low: np.ndarray, high: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Actions [N, A] from the robot's unit to [-1, 1], float32; refuses what lies outside the bounds by its row."""
-    scaled = 2 * (actions.astype(np.float64) - low) / (high - low) - 1
-    outside = ~(np.abs(scaled) <= 1 + _ROUNDING)
-    if outside.any():
-        row = int(np.argmax(outside.any(axis=1)))
-        feature = int(np.argmax(outside[row]))
-        raise DataError(
-            f"actions, {where(row, lengths, 0)}, feature {feature}: {actions[row, feature]:g} lies outside the bounds "
-            f"[{low[feature]:g}, {high[feature]:g}]; give the robot's own bounds, or `auto` to find them in the data"
-        )
-    return np.clip(scaled, -1, 1).astype(np.float32)
+    scaled = np.empty(actions.shape, np.float32)
+    for begin in range(0, len(actions), BLOCK):
+        part = 2 * (actions[begin : begin + BLOCK].astype(np.float64) - low) / (high - low) - 1
+        outside = ~(np.abs(part) <= 1 + _ROUNDING)
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            raise DataError(
+                f"actions, {where(begin + int(row), lengths, 0)}, feature {feature}: "
+                f"{actions[begin + row, feature]:g} lies outside the bounds [{low[feature]:g}, {high[feature]:g}]; "
+                f"give the robot's own bounds, or `auto` to find them in the data"
+            )
+        scaled[begin : begin + BLOCK] = np.clip(part, -1, 1)
+    return scaled
 
 
 def to_raw(actions: np.ndarray, low: object, high: object) -> np.ndarray:

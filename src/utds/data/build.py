@@ -5,6 +5,8 @@ from_steps    [N, O] observations, one per action: what the last action of an ep
 Builder       episodes one by one, as recorders and importers have them
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +26,6 @@ from utds.data.columns import (
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
-MARKS = ("terminations", "truncations", "lengths", "episode_index")  # of episodes
 ActionBounds = Literal["auto"] | tuple[object, object] | None
 
 
@@ -101,6 +102,41 @@ class _Growing:
         return self.array
 
 
+@dataclass(frozen=True)
+class Marks:
+    """What tells episodes apart: lengths, else an index, else their ends; all one episode where nothing is given."""
+
+    terminations: object = None  # [N]
+    truncations: object = None  # [N]
+    lengths: object = None  # [E]
+    episode_index: object = None  # [N]
+
+    @classmethod
+    def taken(cls, given: dict[str, Any]) -> "Marks":
+        """Those among named arguments, which are taken out."""
+        return cls(**{name.name: given.pop(name.name) for name in fields(cls) if name.name in given})
+
+    def episodes(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Lengths [E], terminations [N] and truncations [N] of `count` steps."""
+        marks = {}
+        for name in ("terminations", "truncations"):
+            values = getattr(self, name)
+            marks[name] = np.zeros(count, np.bool_) if values is None else cast(name, values, np.bool_, None)
+            if len(marks[name]) != count:
+                raise DataError(f"{name} has {len(marks[name])} rows, but rewards has {count}; both need one a step")
+        if self.lengths is not None:
+            steps = episode_lengths(self.lengths)
+        elif self.episode_index is not None:
+            steps = lengths_of(self.episode_index)
+        else:
+            steps = _between_marks(marks["terminations"] | marks["truncations"])
+        check_count("rewards", count, steps, 0)
+        last = np.cumsum(steps) - 1
+        cut = marks["truncations"].copy()
+        cut[last] |= ~marks["terminations"][last]  # where no end is marked, the recording was cut
+        return steps, marks["terminations"], cut
+
+
 def from_arrays(
     observations: object,
     actions: object,
@@ -110,26 +146,26 @@ def from_arrays(
     physics: object = None,
     task_rewards: object = None,
     action_bounds: ActionBounds = None,
-    **metadata: Any,
+    **given: Any,
 ) -> Dataset:
-    """See `Dataset.from_arrays`."""
-    given = arranged(observations, actions, rewards, next_observations, **_marks(metadata))
-    steps = given.pop("lengths")
-    given["actions"], described = _scaled(actions, action_bounds, steps)
-    if "description" in described and metadata.get("description"):
-        described["description"] = f"{metadata.pop('description')}; {described['description']}"
+    """See `Dataset.from_arrays`; `given` are marks of the episodes and the fields of `Metadata`."""
+    columns = arranged(observations, actions, rewards, Marks.taken(given), next_observations)
+    steps = columns.pop("lengths")
+    columns["actions"], described = _scaled(actions, action_bounds, steps)
+    if "description" in described and given.get("description"):
+        described["description"] = f"{given.pop('description')}; {described['description']}"
     for name, values in (("physics", physics), ("task_rewards", task_rewards)):
         if values is not None:
-            given[name] = values
-    return Dataset.checked(given, steps, Metadata(**described | metadata))
+            columns[name] = values
+    return Dataset.checked(columns, steps, Metadata(**described | given))
 
 
 def arranged(
-    observations: object, actions: object, rewards: object, next_observations: object = None, **marks: object
+    observations: object, actions: object, rewards: object, marks: Marks, next_observations: object = None
 ) -> dict[str, Any]:
     """Columns as a dataset has them, and lengths, from what `Dataset.from_arrays` takes."""
     earned = cast("rewards", rewards, np.float32, None)
-    steps, ended, cut = _episodes(len(earned), **marks)
+    steps, ended, cut = marks.episodes(len(earned))
     if next_observations is not None:
         observations = _interleaved(observations, next_observations, steps)
     return {
@@ -148,38 +184,36 @@ def from_steps(
     rewards: object = None,
     *,
     action_bounds: ActionBounds = None,
-    **metadata: Any,
+    **given: Any,
 ) -> Dataset:
-    """See `Dataset.from_steps`."""
-    given = steps_arranged(observations, actions, rewards, **_marks(metadata))
-    if given["rewards"] is None:
-        given["rewards"] = np.zeros(len(given["actions"]), np.float32)
-        metadata = {"labelling": "zero"} | metadata
-    return from_arrays(**given, action_bounds=action_bounds, **metadata)
+    """See `Dataset.from_steps`; `given` are marks of the episodes and the fields of `Metadata`."""
+    columns = steps_arranged(observations, actions, rewards, Marks.taken(given))
+    if columns["rewards"] is None:
+        columns["rewards"] = np.zeros(len(columns["actions"]), np.float32)
+        given = {"labelling": "zero"} | given
+    return from_arrays(**columns, action_bounds=action_bounds, **given)
 
 
-def steps_arranged(observations: object, actions: object, rewards: object, **marks: object) -> dict[str, Any]:
+def steps_arranged(observations: Any, actions: object, rewards: object, marks: Marks) -> dict[str, Any]:
     """observations, actions, rewards (or None), terminations and lengths of a log with as many states as actions."""
-    states = cast("observations", observations, np.float32, 0)
+    states = _sliceable(observations)
     taken = cast("actions", actions, np.float32, 0)
     if len(states) != len(taken):
         raise DataError(f"observations has {len(states)} rows and actions {len(taken)}; give one of each per step")
-    steps, ended, _ = _episodes(len(taken), **marks)
+    steps, ended, _ = marks.episodes(len(taken))
     last = np.cumsum(steps) - 1
     done = ended[last]
     if ((steps < 2) & ~done).any():
         raise DataError(f"episode {int(np.argmax((steps < 2) & ~done))} has one step, whose outcome wasn't logged")
     kept = np.ones(len(taken), bool)
     kept[last] = done
-    repeats = np.ones(len(states), int)
-    repeats[last[done]] = 2
     earned = None
     if rewards is not None:
         earned = cast("rewards", rewards, np.float32, None)
         check_count("rewards", len(earned), steps, 0)
         earned = earned[kept]
     return {
-        "observations": np.repeat(states, repeats, axis=0),
+        "observations": _ends_repeated(states, steps, done),
         "actions": taken[kept],
         "rewards": earned,
         "terminations": ended[kept],
@@ -213,44 +247,12 @@ def _flags(lengths: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return terminations, truncations
 
 
-def _marks(given: dict[str, Any]) -> dict[str, Any]:
-    """Take out of what was given that by which `_episodes` tells episodes apart."""
-    return {name: given.pop(name) for name in MARKS if name in given}
-
-
-def _episodes(
-    count: int,
-    terminations: object = None,
-    truncations: object = None,
-    lengths: object = None,
-    episode_index: object = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lengths [E], terminations [N] and truncations [N] of `count` steps."""
-    marks = {}
-    for name, values in (("terminations", terminations), ("truncations", truncations)):
-        marks[name] = np.zeros(count, np.bool_)
-        if values is not None:
-            marks[name] = cast(name, values, np.bool_, None)
-        if len(marks[name]) != count:
-            raise DataError(f"{name} has {len(marks[name])} rows, but rewards has {count}; both need one a step")
-    if lengths is not None:
-        steps = episode_lengths(lengths)
-    elif episode_index is not None:
-        steps = lengths_of(episode_index)
-    else:
-        steps = _between_marks(marks["terminations"] | marks["truncations"])
-    check_count("rewards", count, steps, 0)
-    last = np.cumsum(steps) - 1
-    cut = marks["truncations"].copy()
-    cut[last] |= ~marks["terminations"][last]  # where no end is marked, the recording was cut
-    return steps, marks["terminations"], cut
-
-
 def _scaled(actions: object, bounds: ActionBounds, lengths: np.ndarray) -> tuple[object, dict[str, Any]]:
     """Actions in [-1, 1], and what the metadata say about their unit."""
     if bounds is None:
         return actions, {}
-    raw = cast("actions", actions, np.float64, 0)
+    raw = np.asarray(actions)
+    raw = cast("actions", raw, raw.dtype.type, 0)
     check_count("actions", len(raw), lengths, 0)
     check_finite("actions", raw, lengths, 0)
     low, high = units.found(raw) if isinstance(bounds, str) else units.bounds(*bounds, raw.shape[1])
@@ -270,32 +272,75 @@ def _between_marks(ends: np.ndarray) -> np.ndarray:
     return np.diff(last, prepend=-1)
 
 
+def _sliceable(given: Any) -> Any:
+    """Rows to be read by slices: an array, or what stands for one in a file."""
+    return given if hasattr(given, "shape") else np.asarray(given)
+
+
+def tiles(name: str, given: Any, width: int) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """[N, width] in parts that stay in the processor's cache: which rows, which columns, and these as float32.
+
+    A file of columns (`formats.table.Stream`) gives a few columns at a time, the rows of each in order.
+    """
+    if hasattr(given, "tiles"):
+        yield from given.tiles()
+        return
+    for begin in range(0, len(given), BLOCK):
+        rows = slice(begin, min(begin + BLOCK, len(given)))
+        yield rows, slice(0, width), cast(name, given[rows], np.float32, width)
+
+
 def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray) -> np.ndarray:
     """[N + E, O] from what each step leaves and reaches, both [N, O]; refuses steps that don't chain.
 
-    Both are read a block at a time, arrays in a file too: only the result is ever held as a whole.
+    Both are read in parts, arrays in a file too: only the result is ever held as a whole.
     """
-    observations, next_observations = (
-        given if hasattr(given, "shape") else np.asarray(given) for given in (observations, next_observations)
-    )
-    check_count("observations (given with next_observations)", len(observations), lengths, 0)
-    check_count("next_observations", len(next_observations), lengths, 0)
-    width = cast("observations", observations[:1], np.float32, 0).shape[1]
-    states = np.empty((len(observations) + len(lengths), width), np.float32)
-    starts = np.cumsum(lengths) - lengths
-    last = starts + lengths - 1
-    reached = states[:0]  # by the last step of the block before
-    for begin in range(0, len(observations), BLOCK):
-        end = min(begin + BLOCK, len(observations))
-        before = cast("observations", observations[begin:end], np.float32, width)
-        after = cast("next_observations", next_observations[begin:end], np.float32, width)
-        for name, given in (("observations", before), ("next_observations", after)):
-            check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
-        check_chained(reached, before[: len(reached)], lengths, begin - 1)
-        check_chained(after[:-1], before[1:], lengths, begin)
-        steps = np.arange(begin, end)
-        states[steps + np.searchsorted(starts, steps, side="right") - 1] = before  # each episode adds one row
-        ending = np.arange(*np.searchsorted(last, [begin, end]))
-        states[last[ending] + ending + 1] = after[last[ending] - begin]
-        reached = after[-1:]
+    before, after = _sliceable(observations), _sliceable(next_observations)
+    check_count("observations (given with next_observations)", len(before), lengths, 0)
+    check_count("next_observations", len(after), lengths, 0)
+    width = _width("observations", before)
+    if _width("next_observations", after) != width:
+        raise DataError(f"next_observations has shape {list(after.shape)}; [n, {width}] is needed")
+    states = np.empty((len(before) + len(lengths), width), np.float32)
+    ends, previous = np.cumsum(lengths), states[:0]
+    pairs = zip(tiles("observations", before, width), tiles("next_observations", after, width), strict=True)
+    for (rows, columns, left), (_, _, reached) in pairs:
+        if rows.start:  # the last step of the part before reached what the first step here leaves
+            check_chained(previous, left[:1], lengths, rows.start - 1)
+        check_chained(reached[:-1], left[1:], lengths, rows.start)
+        for episode, part, place in _pieces(rows, ends):
+            states[place.start + episode : place.stop + episode, columns] = left[part]
+            if place.stop == ends[episode]:
+                states[place.stop + episode, columns] = reached[part.stop - 1]
+        previous = reached[-1:]
     return states
+
+
+def _ends_repeated(states: Any, lengths: np.ndarray, done: np.ndarray) -> np.ndarray:
+    """[N, O] with the last state of the episodes marked in `done` [E] twice."""
+    width = _width("observations", states)
+    if isinstance(states, np.ndarray) and not done.any():
+        return cast("observations", states, np.float32, width)
+    found = np.empty((len(states) + int(done.sum()), width), np.float32)
+    ends, added = np.cumsum(lengths), np.cumsum(done) - done
+    for rows, columns, given in tiles("observations", states, width):
+        for episode, part, place in _pieces(rows, ends):
+            more = added[episode]
+            found[place.start + more : place.stop + more, columns] = given[part]
+            if done[episode] and place.stop == ends[episode]:
+                found[place.stop + more, columns] = given[part.stop - 1]
+    return found
+
+
+def _width(name: str, given: Any) -> int:
+    """O of [N, O]."""
+    return int(given.shape[1]) if hasattr(given, "tiles") else cast(name, given[:1], np.float32, 0).shape[1]
+
+
+def _pieces(rows: slice, ends: np.ndarray) -> Iterator[tuple[int, slice, slice]]:
+    """Each episode that has steps among these: its index, where in the part they lie, and which steps they are."""
+    begin, episode = rows.start, int(np.searchsorted(ends, rows.start, side="right"))
+    while begin < rows.stop:
+        end = min(int(ends[episode]), rows.stop)
+        yield episode, slice(begin - rows.start, end - rows.start), slice(begin, end)
+        begin, episode = end, episode + 1

@@ -120,7 +120,7 @@ def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarra
     if array.ndim != (1 if width is None else 2) or 0 in array.shape[1:] or (width and array.shape[1] != width):
         raise DataError(f"{name} has shape {list(array.shape)}; {shape} is needed")
     if dtype is np.bool_ and array.dtype != np.bool_:
-        _first(~np.isin(array, (0, 1)), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
+        _first((array != 0) & (array != 1), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
     with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
         return np.ascontiguousarray(array, dtype)
 
@@ -163,14 +163,13 @@ def check_finite(name: str, array: np.ndarray, lengths: np.ndarray, per_episode:
 
 def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
     """Actions lie in [-1, 1]."""
-    outside = np.abs(array) > 1
-    if outside.any():
-        row = int(np.argmax(outside.any(axis=1)))
-        feature = int(np.argmax(outside[row]))
-        raise DataError(
-            f"actions, {where(row, lengths, 0)}, feature {feature}: {array[row, feature]} lies outside [-1, 1]; "
-            f"rescale the actions by the robot's bounds first"
-        )
+    if array.min(initial=0) >= -1 and array.max(initial=0) <= 1:
+        return
+    row, feature = np.argwhere(np.abs(array) > 1)[0]
+    raise DataError(
+        f"actions, {where(int(row), lengths, 0)}, feature {feature}: {array[row, feature]} lies outside [-1, 1]; "
+        f"rescale the actions by the robot's bounds first"
+    )
 
 
 def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np.ndarray) -> None:
@@ -204,10 +203,16 @@ def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np
 
 def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, first: int = 0) -> None:
     """What a step reaches is what the next step of the episode leaves: both [n, O], of steps from `first` on."""
-    broken = (reached != left).any(axis=1)
+    differs = reached != left
     last = np.cumsum(lengths) - 1
     low, high = np.searchsorted(last, [first, first + len(reached)])
-    broken[last[low:high] - first] = False
+    ends = last[low:high] - first
+    if np.count_nonzero(differs) == np.count_nonzero(differs[ends]):
+        return
+    for name, given, begin in (("observations", left, first + 1), ("next_observations", reached, first)):
+        check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
+    broken = differs.any(axis=1)
+    broken[ends] = False
     _first(
         broken,
         lambda row: (

@@ -47,7 +47,7 @@ def _recording(path: Path, found: Mapping[str, Any]) -> Recording:
     notes = [f"left out: {', '.join(left)}"] if left else []
     marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
     if "next_observations" not in found:
-        return Recording.of_steps(states[:], actions, found.get("rewards"), marks, notes=notes)
+        return Recording.of_steps(states, actions, found.get("rewards"), marks, notes=notes)
     after = _rows("next_observations", found["next_observations"])
     if "timeouts" not in found:
         marks["truncations"][:-1] = _jumps(after, states) & ~ended[:-1]

@@ -15,8 +15,8 @@ import numpy as np
 
 from utds import files, progress
 from utds.data.build import lengths_of
+from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
-from utds.data.formats.table import parquet_table, vectors
 from utds.errors import DataError
 
 _STATE, _ACTION, _REWARD = "observation.state", "action", "next.reward"
@@ -58,31 +58,31 @@ def read(folder: Path) -> Recording:
     return made
 
 
-def _frames(folder: Path, columns: list[str]) -> dict[str, np.ndarray]:
+def _frames(folder: Path, columns: list[str]) -> dict[str, Any]:
     """[N, d] of each column, over all data files in the order of their names."""
     paths = sorted((folder / "data").rglob("*.parquet"))
     if not paths:
         raise DataError(f"{folder}/data holds no parquet file; fetch it again")
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in columns}
-    with progress.bar(f"importing {folder.name}", len(paths), "files") as advance:
-        for path in paths:
-            table = parquet_table(path)
-            for name in columns:
-                if name not in table.column_names:
-                    raise DataError(f"{path} has no column {name!r}; it has {', '.join(table.column_names)}")
-                parts[name].append(vectors(path, name, table.column(name)))
+    for path in paths:
+        there = parquet.names(path)
+        for name in columns:
+            if name not in there:
+                raise DataError(f"{path} has no column {name!r}; it has {', '.join(there)}")
+    found: dict[str, Any] = {}
+    with progress.bar(f"importing {folder.name}", len(columns), "columns") as advance:
+        for name in columns:
+            vector = name in (_STATE, _ACTION)
+            parts = [] if vector else [parquet.column(path, name) for path in paths]
+            found[name] = parquet.Stream(paths, [name]).array() if vector else np.concatenate(parts)
             advance()
-    for name, found in parts.items():
-        if len({part.shape[1] for part in found}) > 1:
-            raise DataError(f"{folder}: {name} has another width in some files; all must come from one robot")
-    return {name: np.concatenate(found) for name, found in parts.items()}
+    return found
 
 
 def _tasks(folder: Path) -> dict[int, str]:
     """The tasks' descriptions by index."""
     path = folder / "meta" / "tasks.parquet"
     if path.exists():
-        table = parquet_table(path)
+        table = parquet.table(path)
         words = next((name for name in table.column_names if name != "task_index"), None)
         if words is None or "task_index" not in table.column_names:
             raise DataError(f"{path} names no tasks; it has {', '.join(table.column_names)}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from utds.data import actions as units
-from utds.data.build import ActionBounds, Builder, arranged, from_arrays, steps_arranged
+from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
 from utds.data.columns import cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
@@ -41,8 +41,8 @@ class Recording:
     @classmethod
     def of_arrays(cls, given: Mapping[str, object], **more: Any) -> "Recording":
         """From arrays by name, as `Dataset.from_arrays` takes them; without rewards too."""
-        filled = {"rewards": np.zeros(len(np.asarray(given["actions"])), np.float32)} | dict(given)
-        columns = arranged(**filled)
+        filled: dict[str, Any] = {"rewards": np.zeros(len(np.asarray(given["actions"])), np.float32)} | dict(given)
+        columns = arranged(marks=Marks.taken(filled), **filled)
         del columns["truncations"]
         for name in ("observations", "actions"):
             columns[name] = cast(name, columns[name], np.float32, 0)
@@ -55,7 +55,7 @@ class Recording:
     @classmethod
     def of_steps(cls, observations: object, actions: object, rewards: object, given: Any, **more: Any) -> "Recording":
         """From a log with as many states as actions; `given` marks its episodes. See `Dataset.from_steps`."""
-        made = cls(**steps_arranged(observations, actions, rewards, **given), **more)
+        made = cls(**steps_arranged(observations, actions, rewards, Marks(**given)), **more)
         dropped = len(np.asarray(actions)) - len(made.actions)
         if dropped:
             made.notes.append(f"{dropped} last steps left out: the log doesn't say what state they reached")
@@ -94,8 +94,8 @@ class Recording:
     def dataset(self, bounds: ActionBounds = None, **metadata: Any) -> Dataset:
         """A checked dataset; `bounds` of the actions come before those that the file names."""
         bounds = self.bounds if bounds is None else bounds
-        if bounds is None and len(self.actions) and np.abs(self.actions).max() > 1:
-            least, most = float(np.min(self.actions)), float(np.max(self.actions))
+        least, most = (float(found(self.actions)) if len(self.actions) else 0.0 for found in (np.min, np.max))
+        if bounds is None and (least < -1 or most > 1):
             raise DataError(
                 f"its actions lie between {least:g} and {most:g}, not in [-1, 1]; say what the robot takes with "
                 f"--actions LOW:HIGH, or find it in the data with --actions auto"

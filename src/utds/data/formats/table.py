@@ -9,15 +9,18 @@ state that action t reached. Without `next_observations` the state after an epis
 
 import csv
 import fnmatch
+import itertools
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from utds import files
+from utds.data.columns import BLOCK
 from utds.data.dataset import Dataset
+from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
 from utds.errors import ConfigError, DataError, MissingExtra
 
@@ -45,69 +48,21 @@ def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | 
         raise DataError(f"{path} has no column {task_from!r}; it has {', '.join(names)}")
     text = _text(path, task_from) if task_from else None
     parts = _parquet(path, chosen) if path.suffix == ".parquet" else _csv(path, names, chosen)
-    for role in parts.keys() - {"episode"}:
-        bad = ~np.isfinite(parts[role])
-        if bad.any():
-            row = int(np.argmax(bad.any(axis=1)))
-            name = chosen[role][min(int(np.argmax(bad[row])), len(chosen[role]) - 1)]
-            raise DataError(f"{path}: row {row + 1} has no number in column {name!r}; fill it or leave the row out")
+    for role, found in parts.items():
+        if role not in (*_VECTORS, "episode"):
+            parquet.check_numbers(path, chosen[role], [found], found)
     return _recording(path, parts, chosen, text)
 
 
 def header(path: Path) -> list[str]:
     """The names of the columns."""
     if path.suffix == ".parquet":
-        return list(parquet_table(path, schema_only=True).names)
+        return parquet.names(path)
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         names = next(csv.reader(file), [])
     if not names:
         raise DataError(f"{path} is empty; its first line must name the columns")
     return [name.strip() for name in names]
-
-
-def parquet_table(path: Path, columns: Sequence[str] | None = None, schema_only: bool = False) -> Any:
-    """A parquet file through pyarrow: its table, or its schema."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
-    try:
-        with open(path, "rb") as file:
-            if schema_only:
-                return pyarrow.parquet.read_schema(file)
-            return pyarrow.parquet.read_table(file, columns=columns)
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise DataError(f"could not read {path}: {error.strerror}") from error
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(
-            f"{path} is damaged or no parquet file: {str(error).splitlines()[0]}; fetch it again"
-        ) from error
-
-
-def vectors(path: Path, name: str, column: Any) -> np.ndarray:
-    """A column of a parquet table as [N, d]."""
-    import pyarrow
-
-    kind = column.type
-    array = column.combine_chunks() if isinstance(column, pyarrow.ChunkedArray) else column
-    if array.null_count:
-        raise DataError(f"{path}: column {name!r} has {array.null_count} rows without a value; fill or drop them")
-    if pyarrow.types.is_list(kind) or pyarrow.types.is_large_list(kind) or pyarrow.types.is_fixed_size_list(kind):
-        count = len(array)
-        flat = np.asarray(array.flatten())
-        if flat.dtype.kind not in "biuf" or count == 0 or len(flat) % count:
-            raise DataError(f"{path}: column {name!r} holds lists of other than equally many numbers")
-        if not pyarrow.types.is_fixed_size_list(kind):
-            lengths = np.diff(np.asarray(array.offsets))
-            if (lengths != lengths[0]).any():
-                row = int(np.argmax(lengths != lengths[0]))
-                raise DataError(f"{path}: column {name!r} has {lengths[row]} numbers in row {row}, {lengths[0]} before")
-        return flat.reshape(count, -1)
-    values = np.asarray(array)
-    if values.dtype.kind not in "biuf":
-        raise DataError(f"{path}: column {name!r} holds {kind}; only numbers can be used")
-    return values[:, None]
 
 
 def write(dataset: Dataset, path: Path) -> None:
@@ -153,52 +108,58 @@ def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> 
     return chosen
 
 
-def _parquet(path: Path, chosen: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """[N, d] of each role, read one after the other, so that the file's own arrays are never held together."""
-    parts = {}
+def _parquet(path: Path, chosen: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """[N, d] of each role; states are read later, when it is known where the episodes end."""
+    parts: dict[str, Any] = {}
     for role, names in chosen.items():
-        table = parquet_table(path, names)
-        kind = np.float32 if role in _VECTORS else np.float64
-        with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
-            columns = [vectors(path, name, table.column(name)).astype(kind, copy=False) for name in names]
-            parts[role] = np.concatenate(columns, axis=1)
+        parts[role] = parquet.Stream([path], names) if role in _VECTORS else parquet.column(path, names[0])
+    parts["actions"] = parts["actions"].array()
+    if "next_observations" in parts and parts["next_observations"].widths != parts["observations"].widths:
+        parts |= {role: parts[role].array() for role in ("observations", "next_observations")}
     return parts
 
 
-def _csv(path: Path, names: list[str], chosen: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """[N, d] of each role."""
+def _csv(path: Path, names: list[str], chosen: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """[N, d] of each role, read some rows at a time: text is parsed in float64, and kept in float32 where that does."""
     wanted = [names.index(name) for found in chosen.values() for name in found]
-    try:
-        values = _loadtxt(path, wanted)
-    except (ValueError, IndexError):  # words among the numbers: a call per cell is slow, so only where it is needed
-        try:
-            values = _loadtxt(path, wanted, converters=_number)
-        except (ValueError, IndexError) as error:
-            raise DataError(f"{path} can't be read as a table of numbers: {str(error).splitlines()[0]}") from None
-    if len(values) == 0:
-        raise DataError(f"{path} holds no row beneath its header")
     ends = np.cumsum([len(found) for found in chosen.values()])
-    return dict(zip(chosen, np.split(values, ends[:-1], axis=1), strict=True))
+    parts: dict[str, list[np.ndarray]] = {role: [] for role in chosen}
+    seen = 0
+    for values in _rows(path, wanted):
+        for (role, found), part in zip(chosen.items(), np.split(values, ends[:-1], axis=1), strict=True):
+            if role in _VECTORS:
+                with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
+                    part = part.astype(np.float32)
+                parquet.check_numbers(path, found, [part[:, :1]] * len(found), part, seen)
+            parts[role].append(part)
+        seen += len(values)
+    if not seen:
+        raise DataError(f"{path} holds no row beneath its header")
+    return {role: np.concatenate(parts.pop(role)) for role in chosen}
 
 
-def _loadtxt(path: Path, columns: Sequence[int], **options: Any) -> np.ndarray:
-    with (
-        files.explained(f"read {path}"),
-        open(path, newline="", encoding="utf-8-sig", errors="replace") as file,
-        warnings.catch_warnings(),
-    ):
+def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
+    """These columns of a text file as float64, some rows at a time."""
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        next(file, None)
+        while lines := list(itertools.islice(file, BLOCK)):
+            try:
+                values = _loadtxt(lines, columns)
+            except (ValueError, IndexError):  # words among the numbers: a call per cell is slow, so only where needed
+                try:
+                    values = _loadtxt(lines, columns, converters=_number)
+                except (ValueError, IndexError) as error:
+                    why = str(error).splitlines()[0]
+                    raise DataError(f"{path} can't be read as a table of numbers: {why}") from None
+            if len(values):
+                yield values
+
+
+def _loadtxt(lines: list[str], columns: Sequence[int], **options: Any) -> np.ndarray:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told apart
         return np.loadtxt(
-            file,
-            np.float64,
-            delimiter=",",
-            skiprows=1,
-            usecols=columns,
-            ndmin=2,
-            quotechar='"',
-            comments=None,
-            encoding="utf-8",
-            **options,
+            lines, np.float64, delimiter=",", usecols=columns, ndmin=2, quotechar='"', comments=None, **options
         )
 
 
@@ -212,7 +173,7 @@ def _number(text: str) -> float:
 def _text(path: Path, name: str) -> np.ndarray:
     """[N] of a column of words."""
     if path.suffix == ".parquet":
-        return np.array([str(value) for value in parquet_table(path, [name]).column(name).to_pylist()])
+        return np.array([str(value) for value in parquet.table(path, [name]).column(name).to_pylist()])
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.reader(file)
         at = [column.strip() for column in next(rows)].index(name)
@@ -220,9 +181,7 @@ def _text(path: Path, name: str) -> np.ndarray:
     return np.array(found)
 
 
-def _recording(
-    path: Path, parts: dict[str, np.ndarray], chosen: dict[str, list[str]], text: np.ndarray | None
-) -> Recording:
+def _recording(path: Path, parts: dict[str, Any], chosen: dict[str, list[str]], text: np.ndarray | None) -> Recording:
     marks = {"termination": "terminations", "truncation": "truncations", "episode": "episode_index"}
     given = {marks[role]: parts[role][:, 0] for role in marks if role in parts}
     if "terminations" in given and "truncations" in given:
@@ -240,7 +199,7 @@ def _recording(
         logged = made.lengths + 1 - made.terminations[np.cumsum(made.lengths) - 1]
     first = np.cumsum(logged) - logged
     if "time" in parts:
-        ahead = np.diff(parts["time"][:, 0]) <= 0
+        ahead = parts["time"][1:, 0] <= parts["time"][:-1, 0]
         ahead[first[1:] - 1] = False
         if ahead.any():
             row = int(np.argmax(ahead)) + 2
