@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
     os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    # Networks are tiny here: compiling is what takes time, so let it optimise less; `optimised` is for the others.
+    os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
 # Groups of tests that need more than Python: a word of the reason that they are skipped for, and how to enable them.
 GROUPS = {
@@ -23,6 +26,16 @@ GROUPS = {
     "chrom": "pages in a browser: install chromium and chromedriver (Debian: chromium chromium-driver)",
 }
 TINY = Path(__file__).parent / "tiny.py"
+
+
+@pytest.fixture
+def optimised() -> Iterator[None]:
+    """Programs as users get them, for networks of full size."""
+    import jax
+
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 @pytest.fixture

@@ -14,6 +14,11 @@ from utds.evaluation import rollout
 Push = Callable[..., Dataset]
 
 
+@pytest.fixture(autouse=True)
+def full_size(optimised) -> None:
+    """The check of dynamics fits networks of 256 units."""
+
+
 @pytest.fixture
 def push(tiny) -> Push:
     """`push(seed, towards, damping, gear)`: 25 episodes of a mass drawn towards a corner, from all over the arena."""

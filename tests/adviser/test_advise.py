@@ -9,7 +9,7 @@ import pytest
 
 import utds
 from utds import adviser
-from utds.adviser import ranking
+from utds.adviser import dynamics, ranking, robinson
 from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, draw, number, worth
 from utds.adviser.dynamics import Check
 from utds.cli import main
@@ -150,8 +150,11 @@ def test_trusted_data_is_not_checked(corners, monkeypatch, capsys):
     assert "trusted" in said and "Share there with own" in said and "dynamics can't be told" not in said
 
 
-def test_a_weak_motor_is_refused_on_the_command_line(corners, push, tmp_path, capsys):
-    """The whole way, from stored data to table, figure and JSON."""
+def test_a_weak_motor_is_refused_on_the_command_line(corners, push, tmp_path, capsys, monkeypatch):
+    """The whole way, from stored data to table, figure and JSON; `test_dynamics.py` has the networks of full size."""
+    for name, value in (("STEPS", 500), ("WIDTH", 32)):  # they find half a motor (p = 1e-15), and doubt the rest (0.03)
+        monkeypatch.setattr(robinson, name, value)
+    monkeypatch.setattr(dynamics, "LEVEL", 1e-6)
     push(4, gear=0.5).save("weak")
     main(["advise", "own", "--from", "weak", "there", f"--out={tmp_path}"])
     said = capsys.readouterr().out

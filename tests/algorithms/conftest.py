@@ -1,8 +1,7 @@
-"""Fixtures: quick compilation, and batches and pools whose contents are known."""
+"""Fixtures: batches and pools whose contents are known."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,14 +13,6 @@ from utds.data.lake import share
 from utds.data.pool import Batch, Pool
 
 SIZE = 512  # own transitions of every problem
-
-
-@pytest.fixture(autouse=True, scope="session")
-def quick_compilation() -> Iterator[None]:
-    """Networks are tiny here: compiling is what takes time, so let it optimise less."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(autouse=True)

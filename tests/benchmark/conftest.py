@@ -4,10 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import jax
 import pytest
 
 from utds.benchmark.matrix import Matrix, load
@@ -41,15 +39,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
     main(sys.argv[1:])
 """
-
-
-@pytest.fixture(autouse=True)
-def quick_compilation(monkeypatch) -> Iterator[None]:
-    """Here and in processes that are started."""
-    monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture

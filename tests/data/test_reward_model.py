@@ -12,6 +12,8 @@ from utds.data.reward_model import LearnedReward
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 
 def linear(episodes: int, seed: int, reach: float = 1.0) -> Dataset:
     """Random states within ±reach; the reward is s₀ − 2·s'₁ + a₀."""

@@ -1,6 +1,5 @@
 """Fitted Q evaluation on problems whose values are known, against the truth on the point mass, and its coverage."""
 
-import jax
 import numpy as np
 import pytest
 
@@ -11,15 +10,6 @@ from utds.data.lake import share
 from utds.errors import ConfigError
 from utds.evaluation import fqe, rollout
 from utds.evaluation.fqe import FQE, Estimate
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    """Networks are tiny here: compiling is what takes time."""
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
-
 
 SMALL = {"num_critics": 3, "width": 32, "layers": 1, "batch_size": 64, "tau": 0.1, "lr": 3e-3, "discount": 0.9}
 REWARDS = np.array([0.0, 0.2, 0.0, 1.0])  # of the state that is left: four states in a ring

@@ -1,21 +1,11 @@
-"""A small pool, and compilation that optimises little."""
+"""A small pool."""
 
-from collections.abc import Iterator
-
-import jax
 import numpy as np
 import pytest
 
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
-
-
-@pytest.fixture(autouse=True, scope="session")
-def quick_compilation() -> Iterator[None]:
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 @pytest.fixture(scope="session")

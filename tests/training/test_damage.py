@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import safetensors.numpy
 
+from utds import report
 from utds.algorithms import TD3BC
 from utds.errors import DataError, Error
-from utds.training import Run, train
+from utds.training import Run, overview, train
 from utds.training.run_files import COUNT, Maybe, Number, Text, check
 
 LEARNER = TD3BC(width=4, layers=1, batch_size=8)
@@ -84,6 +85,14 @@ DAMAGES = {
     "config.json, a field of another type": edit("config.json", algorithm__fields__width="wide"),
     "config.json, a field negative": edit("config.json", algorithm__fields__width=-4),
     "config.json, a field NaN": edit("config.json", algorithm__fields__discount=float("nan")),
+    "config.json, a field of objects": edit("config.json", algorithm__fields__width={"a": 1}),
+    "config.json, a field of half a character": edit("config.json", algorithm__fields__width="\ud800"),
+    "config.json, task of half a character": edit("config.json", task="\ud800"),
+    "config.json, rewards a list": edit("config.json", rewards=[]),
+    "config.json, weights a number": edit("config.json", weights=1),
+    "config.json, action_low of text": edit("config.json", action_low=["-1"]),
+    "config.json, divergence far below 0": edit("config.json", divergence=-(10**400)),
+    "config.json, a folder": lambda run: ((run / "config.json").unlink(), (run / "config.json").mkdir()),
     "config.json, divergence infinite": edit("config.json", divergence=float("inf")),
     "config.json, nested": text("config.json", NESTED),
     "config.json, a number of many digits": text("config.json", '{"steps": ' + "9" * 5000 + "}"),
@@ -91,7 +100,11 @@ DAMAGES = {
     "config.json, binary": text("config.json", b"\x00\xff\xfe\x80"),
     "result.json, a list": text("result.json", "[1]"),
     "result.json, steps null": edit("result.json", steps=None),
+    "result.json, evaluation of numbers": edit("result.json", evaluation={"return": 3}),
+    "result.json, a mean of text": edit("result.json", evaluation__return__mean="high"),
+    "result.json, returns of text": edit("result.json", evaluation__return__seeds=["1"]),
     "result.json, nested": text("result.json", '{"steps": ' + NESTED),
+    "metrics.csv, a folder": lambda run: ((run / "metrics.csv").unlink(), (run / "metrics.csv").mkdir()),
     "metrics.csv, binary": text("metrics.csv", b"step,seed\n\xff\xfe\x00,1\n"),
     "metrics.csv, a huge field": text("metrics.csv", "step,seed,x\n5,0," + "1" * 200_000 + "\n"),
     "metrics.csv, step a word": text("metrics.csv", "step,seed,x\nfive,0,1\n"),
@@ -134,6 +147,24 @@ def test_a_damaged_run_is_one_line_that_names_the_file(name, whole, pool, tmp_pa
             said.append(str(error))
     assert any(name.partition(",")[0] in line for line in said), said
     assert all("\n" not in line and len(line) < 600 for line in said)
+
+
+def test_a_run_without_its_domain_is_reported(whole, tmp_path):
+    """It is one of data that no simulator knows, as runs of earlier versions were."""
+    folder = shutil.copytree(whole, tmp_path / "run")
+    edit("config.json", domain=..., sampling=None)(folder)
+    assert (Run(folder).config["domain"], Run(folder).config["sampling"]) == (None, "transitions")
+    (result,) = report.study([folder]).results
+    assert result.path == folder
+
+
+@pytest.mark.parametrize("name", [name for name in DAMAGES if name.startswith(("config", "result", "evaluations"))])
+def test_a_report_goes_on_without_a_damaged_run(name, whole, tmp_path):
+    for copy in ("good", "bad"):
+        shutil.copytree(whole, tmp_path / copy)
+    DAMAGES[name](tmp_path / "bad")
+    assert tmp_path / "good" in {result.path for result in report.study([tmp_path]).results}
+    assert {row["run"]: row["state"] for row in overview.find(tmp_path)}[str(tmp_path / "good")] == "finished"
 
 
 def test_a_line_cut_short_does_not_count(whole, tmp_path):

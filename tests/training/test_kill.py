@@ -7,15 +7,12 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 SCRIPT = """
-import jax
 import numpy as np
 
 from utds.algorithms import UTDS
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.training import train
-
-jax.config.update("jax_disable_most_optimizations", True)
 
 random = np.random.default_rng(0)
 columns = random.normal(size=(101, 3)), random.uniform(-1, 1, (100, 2)), random.uniform(size=100)

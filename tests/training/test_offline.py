@@ -2,7 +2,6 @@
 
 import json
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,13 +16,6 @@ from utds.training.run import Run
 
 TINY = {"width": 8, "layers": 1, "batch_size": 8}
 QUICK = ["--set", "steps=3", "width=8", "num_critics=3"]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compilation():
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)
 
 
 def recorded(task, seed, episodes=12):

@@ -4,7 +4,6 @@ import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
-import jax
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh
@@ -33,7 +32,6 @@ def dataset(task, seed, centre) -> Dataset:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """Three stored datasets and runs on them: alone, shared (two seeds), and of behaviour cloning."""
-    jax.config.update("jax_disable_most_optimizations", True)
     folder = tmp_path_factory.mktemp("uncertainty")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MINARI_DATASETS_PATH", str(folder / "data"))
@@ -43,8 +41,7 @@ def folder(tmp_path_factory):
         for name, pool in pools.items():
             train(pool, UTDS(**SMALL), seeds=2 if name == "shared" else 1, out=folder / name, **OPTIONS)
         train(pools["alone"], BC(width=8, layers=1, batch_size=16), out=folder / "bc", **OPTIONS)
-    yield folder
-    jax.config.update("jax_disable_most_optimizations", False)
+    return folder
 
 
 @pytest.fixture(autouse=True)

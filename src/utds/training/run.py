@@ -296,7 +296,8 @@ class Run:
         A run that was taken up again knows the time of its last stretch alone: of `timed_steps` steps.
         """
         last = [row for row in self.evaluations if row["step"] == steps]
-        scores = {k: summary([row[k] for row in last]) for k in (last[0] if last else ()) if k not in ("step", "seed")}
+        names = [name for name in dict.fromkeys(name for row in last for name in row) if name not in ("step", "seed")]
+        scores = {name: summary([row[name] for row in last if name in row]) for name in names}
         files.write_json(
             self.path / "result.json",
             {

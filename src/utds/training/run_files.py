@@ -35,7 +35,7 @@ class Number:
 
     def fits(self, value: Any) -> bool:
         kind = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
-        return kind and self.least <= value < 2**63 and math.isfinite(value)
+        return kind and max(self.least, -(2**63)) <= value < 2**63 and math.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,42 @@ class Text:
         return "text"
 
     def fits(self, value: Any) -> bool:
-        return isinstance(value, str) and bool(value)
+        """Half of a surrogate pair can be read from JSON, and written nowhere."""
+        return isinstance(value, str) and bool(value) and value == value.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)
-class Table:
+class Plain:
+    """What an algorithm's field may be; what it must be, the algorithm says."""
+
     def __str__(self) -> str:
-        return "an object"
+        return "a number, text, true, false, null or a list of these"
 
     def fits(self, value: Any) -> bool:
-        return isinstance(value, dict)
+        values = value if isinstance(value, list) else [value]
+        return all(v is None or isinstance(v, bool) or v == "" or Number().fits(v) or Text().fits(v) for v in values)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    def __str__(self) -> str:
+        return "a list of numbers"
+
+    def fits(self, value: Any) -> bool:
+        return isinstance(value, list) and all(map(Number().fits, value))
+
+
+@dataclass(frozen=True)
+class Each:
+    """An object of any names, whose values are all of one kind."""
+
+    kind: Any
 
 
 @dataclass(frozen=True)
 class Maybe:
+    """It may be null, or missing."""
+
     kind: Any
 
 
@@ -76,18 +98,23 @@ def read(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def check(value: Any, kind: Any, path: str, where: str = "") -> None:
     """Raise a `DataError` where the value is not of its kind; `where` is the field's dotted name."""
-    if isinstance(kind, Mapping):
+    if isinstance(kind, Maybe):
+        if value is not None:
+            check(value, kind.kind, path, where)
+    elif isinstance(kind, Each):
+        if not isinstance(value, dict) or not all(map(Text().fits, value)):
+            raise _wrong(path, where, value, "an object of named values")
+        for name, item in value.items():
+            check(item, kind.kind, path, f"{where}.{name}")
+    elif isinstance(kind, Mapping):
         if not isinstance(value, dict):
             raise _wrong(path, where, value, "an object")
         for name, inner in kind.items():
             field = f"{where}.{name}" if where else name
-            if isinstance(inner, Maybe):
-                if value.get(name) is not None:
-                    check(value[name], inner.kind, path, field)
-            elif name not in value:
-                raise DataError(f"{path} lacks the field {field}; it was altered: restore it, or train again")
-            else:
+            if name in value:
                 check(value[name], inner, path, field)
+            elif not isinstance(inner, Maybe):
+                raise DataError(f"{path} lacks the field {field}; it was altered: restore it, or train again")
     elif isinstance(kind, list):
         if not isinstance(value, list) or not value:
             raise _wrong(path, where, value, "a list of one or more")
@@ -111,10 +138,13 @@ MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergenc
 LOGS = ("metrics.csv", "evaluations.csv")
 RECORDED = {"mean": Number(), "best_tenth": Number(), "episodes": POSITIVE}  # returns of a dataset's own episodes
 CONFIG = {
-    "algorithm": {"name": Text(), "fields": Table()},
+    "algorithm": {"name": Text(), "fields": Each(Plain())},
     "task": Text(),
     "domain": Maybe(Text()),
     "sources": [{"id": Text(), "digest": Text(), "transitions": COUNT, "recorded": Maybe(RECORDED)}],
+    **dict.fromkeys(("rewards", "sampling", "weights"), Maybe(Text())),
+    **dict.fromkeys(("action_low", "action_high"), Maybe(Numbers())),
+    "episodes": Maybe(POSITIVE),
     "observation_size": POSITIVE,
     "action_size": POSITIVE,
     "seeds": [COUNT],
@@ -124,14 +154,22 @@ CONFIG = {
     "checkpoint_every": POSITIVE,
     "divergence": Number(0),
 }
-EARLIER = {"rewards": "known", "sampling": "transitions", "weights": "uniform", "action_low": [], "action_high": []}
+SCORES = {"mean": Maybe(Number()), "standard_error": Maybe(Number()), "seeds": Maybe([Maybe(Number())])}
+EARLIER: dict[str, Any] = {
+    "domain": None,
+    "rewards": "known",
+    "sampling": "transitions",
+    "weights": "uniform",
+    "action_low": [],
+    "action_high": [],
+}
 RESULT = {
     "steps": COUNT,
     "seconds": Number(0),
     "timed_steps": Maybe(COUNT),
     "peak_memory_mb": Maybe(Number(0)),
     "parameters": Maybe(COUNT),
-    "evaluation": Table(),
+    "evaluation": Each(SCORES),
 }
 PROVENANCE = {"versions": {"utds": Text()}, "resumed": Maybe([{"utds": Text()}])}
 CHECKPOINT = {"step": COUNT, "seeds": [COUNT]}  # beside the arrays
@@ -174,7 +212,8 @@ def folders(root: Path) -> Iterator[Path]:
 
 def config(folder: Path) -> dict[str, Any]:
     """A run's config.json, the algorithm's fields under today's names, and what earlier versions didn't know yet."""
-    found = read(folder / "config.json", CONFIG)
+    read_back = read(folder / "config.json", CONFIG)
+    found = {name: value for name, value in read_back.items() if value is not None}
     return EARLIER | found | {"algorithm": algorithms.current_config(found["algorithm"])}
 
 
@@ -217,7 +256,7 @@ def last_step(folder: Path) -> int:
         with open(folder / "metrics.csv", "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
             tail = file.read()
-    except FileNotFoundError:
+    except OSError:  # no rows yet, or nothing that can be read: `rows` says what is wrong with it
         return 0
     whole = tail[: tail.rfind(b"\n") + 1].splitlines()
     first = whole[-1].partition(b",")[0] if whole else b""
