@@ -78,7 +78,7 @@ def write(out: Path, seed: int = 0, size: float = 1.0, advance: Advance = quietl
         # Each statement has a stream of its own, so a change in one leaves the others' numbers as they were.
         result = statement.run(np.random.default_rng([seed, index]), size, advance)
         about = statement.TITLE, statement.CLAIM, statement.NEEDS, statement.CODE
-        reports.append(Report(*about, statement.facts(result), statement.pictures(result)))
+        reports.append(Report(*about, statement.facts(result), tuple(draw(result) for draw in statement.PICTURES)))
     documents = {picture.name: figures.svg(picture.figure) for report in reports for picture in report.pictures}
     for name, document in documents.items():
         files.write_text(out / f"{name}.svg", document)

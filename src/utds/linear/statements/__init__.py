@@ -1,7 +1,8 @@
-"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `facts` and `pictures`."""
+"""The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `facts` and `PICTURES`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from utds import figures
 from utds.errors import ConfigError
@@ -45,6 +46,27 @@ class Report:
     code: tuple[str, ...]  # the functions that compute it
     facts: tuple[Fact, ...]
     pictures: tuple[Picture, ...]
+
+
+Draw = Callable[[Any, "figures.Axes"], str]  # draws a result on axes; returns the caption
+
+
+def picture(
+    name: str, xlabel: str, ylabel: str, height: float = 3.0, columns: int = 2
+) -> Callable[[Draw], Callable[[Any], Picture]]:
+    """Make a function that draws one that gives the picture, its legend of so many columns below; 0: no legend."""
+
+    def decorate(draw: Draw) -> Callable[[Any], Picture]:
+        def drawn(result: Any) -> Picture:
+            with figures.panel(xlabel, ylabel, height) as (figure, axes):
+                caption = draw(result, axes)
+                if columns:
+                    figures.legend(figure, columns)
+            return Picture(name, caption, figure)
+
+        return drawn
+
+    return decorate
 
 
 def scaled(count: int, size: float, least: int = 2) -> int:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
 from utds.linear.data import Transitions, avoiding, behaviour, collect, share
 from utds.linear.learners import Solution, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
 from utds.linear.models import Array, Booleans, LinearMDP, low_rank, plan, related, tabular
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(d) Corollary 1: the optimality gap"
 CLAIM = (
@@ -161,64 +161,57 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+def _growth(result: Result, axes: "figures.Axes", source: str) -> None:
+    series = result.growth[source]
+    at = np.arange(len(GROWTH))
+    axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
+    axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
+    for name, label, colour, marker in (
+        ("bound", "bound, shared", BLUE, "o"),
+        ("true", "true gap, shared", VERMILLION, "s"),
+    ):
+        values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
+        axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
+        axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
+    axes.set_xticks(at, [str(rows) for rows in GROWTH])
+    axes.set_ylim(bottom=0)
+
+
+@picture("corollary1-relevant", "relevant shared rows per step", "return", height=3.2)
+def relevant(result: Result, axes: "figures.Axes") -> str:
+    _growth(result, axes, "relevant")
     return (
-        *(
-            Picture(
-                f"corollary1-{source}",
-                f"{caption} Mean and 10–90 % band over datasets.",
-                _draw_growth(result, source),
-            )
-            for source, caption in (
-                ("relevant", "Shared data from the good policy of a similar task: bound and true gap both fall."),
-                (
-                    "irrelevant",
-                    "Shared data that never plays an optimal action: the bound stays where it was, the gap does not.",
-                ),
-            )
-        ),
-        Picture(
-            "corollary1-problems",
-            "True gap against the bound, one dot a problem and source: all lie below the line.",
-            _draw_problems(result),
-        ),
+        "Shared data from the good policy of a similar task: bound and true gap both fall. Mean and 10–90 % band over "
+        "datasets."
     )
 
 
-def _draw_growth(result: Result, source: str) -> "figures.Figure":
-    series = result.growth[source]
-    at = np.arange(len(GROWTH))
-    with panel(f"{source} shared rows per step", "return", height=3.2) as (figure, axes):
-        axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
-        axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
-        for name, label, colour, marker in (
-            ("bound", "bound, shared", BLUE, "o"),
-            ("true", "true gap, shared", VERMILLION, "s"),
-        ):
-            values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
-            axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
-            axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
-        axes.set_xticks(at, [str(rows) for rows in GROWTH])
-        axes.set_ylim(bottom=0)
-        legend(figure)
-    return figure
+@picture("corollary1-irrelevant", "irrelevant shared rows per step", "return", height=3.2)
+def irrelevant(result: Result, axes: "figures.Axes") -> str:
+    _growth(result, axes, "irrelevant")
+    return (
+        "Shared data that never plays an optimal action: the bound stays where it was, the gap does not. Mean and "
+        "10–90 % band over datasets."
+    )
 
 
-def _draw_problems(result: Result) -> "figures.Figure":
-    with panel("bound, as printed", "true gap", height=3.2) as (figure, axes):
-        for gaps, name, colour, marker in (
-            (result.single, "$D_i$ alone", ORANGE, "o"),
-            (result.shared["relevant"], "relevant", GREEN, "^"),
-            (result.shared["irrelevant"], "irrelevant", BLUE, "s"),
-        ):
-            gap = np.maximum(gaps.true, FLOOR)
-            axes.scatter(gaps.bound, gap, s=8, color=colour, marker=marker, alpha=0.7, linewidths=0, label=name)
-        bounds = np.concatenate([gaps.bound for gaps in result.everything])
-        ends = (max(FLOOR, bounds.min() / 1.3), bounds.max() * 1.3)
-        axes.plot(ends, ends, color=INK, linewidth=1, linestyle=":", label="gap = bound")
-        axes.set(xscale="log", yscale="log", xlim=ends, ylim=(FLOOR / 1.3, ends[1]))
-        axes.set_yticks((FLOOR, 0.01, 0.1, 1, 10), (f"≤ {FLOOR}", "0.01", "0.1", "1", "10"))
-        axes.set_xticks((0.1, 1, 10), ("0.1", "1", "10"))
-        axes.minorticks_off()
-        legend(figure)
-    return figure
+@picture("corollary1-problems", "bound, as printed", "true gap", height=3.2)
+def problems(result: Result, axes: "figures.Axes") -> str:
+    for gaps, name, colour, marker in (
+        (result.single, "$D_i$ alone", ORANGE, "o"),
+        (result.shared["relevant"], "relevant", GREEN, "^"),
+        (result.shared["irrelevant"], "irrelevant", BLUE, "s"),
+    ):
+        gap = np.maximum(gaps.true, FLOOR)
+        axes.scatter(gaps.bound, gap, s=8, color=colour, marker=marker, alpha=0.7, linewidths=0, label=name)
+    bounds = np.concatenate([gaps.bound for gaps in result.everything])
+    ends = (max(FLOOR, bounds.min() / 1.3), bounds.max() * 1.3)
+    axes.plot(ends, ends, color=INK, linewidth=1, linestyle=":", label="gap = bound")
+    axes.set(xscale="log", yscale="log", xlim=ends, ylim=(FLOOR / 1.3, ends[1]))
+    axes.set_yticks((FLOOR, 0.01, 0.1, 1, 10), (f"≤ {FLOOR}", "0.01", "0.1", "1", "10"))
+    axes.set_xticks((0.1, 1, 10), ("0.1", "1", "10"))
+    axes.minorticks_off()
+    return "True gap against the bound, one dot a problem and source: all lie below the line."
+
+
+PICTURES = (relevant, irrelevant, problems)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(b) Lemma 1 and Claim 1: an ensemble's spread is the LCB penalty"
 CLAIM = (
@@ -107,41 +107,29 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+@picture("lemma1-convergence", "ensemble members N", r"relative error of $\Gamma$", height=3.3, columns=1)
+def convergence(result: Result, axes: "figures.Axes") -> str:
+    for kind, colour, marker in zip(KINDS, (BLUE, ORANGE, VERMILLION), "os^", strict=True):
+        axes.loglog(MEMBERS, result.errors[kind], color=colour, marker=marker, label=kind)
+    theory = 1 / np.sqrt(2 * (np.array(MEMBERS) - 1))
+    axes.loglog(MEMBERS, theory, color=INK, linestyle=":", label=r"$1/\sqrt{2(N-1)}$")
+    axes.set_xticks(MEMBERS[::2], [str(members) for members in MEMBERS[::2]])
+    axes.set_yticks((0.02, 0.05, 0.1, 0.2, 0.4), ("2 %", "5 %", "10 %", "20 %", "40 %"))
+    axes.minorticks_off()
     return (
-        Picture(
-            "lemma1-convergence",
-            "Root mean square of Γ_ensemble/Γ_lcb − 1 over all pairs. Posterior draws follow the closed form; "
-            "bootstraps meet a floor.",
-            _draw_convergence(result),
-        ),
-        Picture(
-            "lemma1-pairs",
-            f"Γ of one perturbed ensemble at every pair: N = {PAPER_MEMBERS}, as in the deep algorithm, and N = 1024.",
-            _draw_pairs(result),
-        ),
+        "Root mean square of Γ_ensemble/Γ_lcb − 1 over all pairs. Posterior draws follow the closed form; "
+        "bootstraps meet a floor."
     )
 
 
-def _draw_convergence(result: Result) -> "figures.Figure":
-    with panel("ensemble members N", r"relative error of $\Gamma$", height=3.3) as (figure, axes):
-        for kind, colour, marker in zip(KINDS, (BLUE, ORANGE, VERMILLION), "os^", strict=True):
-            axes.loglog(MEMBERS, result.errors[kind], color=colour, marker=marker, label=kind)
-        theory = 1 / np.sqrt(2 * (np.array(MEMBERS) - 1))
-        axes.loglog(MEMBERS, theory, color=INK, linestyle=":", label=r"$1/\sqrt{2(N-1)}$")
-        axes.set_xticks(MEMBERS[::2], [str(members) for members in MEMBERS[::2]])
-        axes.set_yticks((0.02, 0.05, 0.1, 0.2, 0.4), ("2 %", "5 %", "10 %", "20 %", "40 %"))
-        axes.minorticks_off()
-        legend(figure, 1)
-    return figure
+@picture("lemma1-pairs", r"$\Gamma_\mathrm{lcb}$", r"ensemble $\Gamma$", columns=3)
+def pairs(result: Result, axes: "figures.Axes") -> str:
+    top = 1.08 * max(gamma.max() for gamma in (result.gamma, *result.ensembles.values()))
+    axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=":", label="equal")
+    for (members, gamma), colour, marker in zip(result.ensembles.items(), (ORANGE, GREEN), "s^", strict=True):
+        axes.scatter(result.gamma, gamma, s=16, color=colour, marker=marker, linewidths=0, label=f"N = {members}")
+    axes.set(xlim=(0, top), ylim=(0, top))
+    return f"Γ of one perturbed ensemble at every pair: N = {PAPER_MEMBERS}, as in the deep algorithm, and N = 1024."
 
 
-def _draw_pairs(result: Result) -> "figures.Figure":
-    with panel(r"$\Gamma_\mathrm{lcb}$", r"ensemble $\Gamma$") as (figure, axes):
-        top = 1.08 * max(gamma.max() for gamma in (result.gamma, *result.ensembles.values()))
-        axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=":", label="equal")
-        for (members, gamma), colour, marker in zip(result.ensembles.items(), (ORANGE, GREEN), "s^", strict=True):
-            axes.scatter(result.gamma, gamma, s=16, color=colour, marker=marker, linewidths=0, label=f"N = {members}")
-        axes.set(xlim=(0, top), ylim=(0, top))
-        legend(figure, 3)
-    return figure
+PICTURES = (convergence, pairs)

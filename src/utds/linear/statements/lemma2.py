@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, VERMILLION
 from utds.linear.data import behaviour, collect, count
 from utds.linear.learners import Operator, operator
 from utds.linear.models import Array, low_rank
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(f) Lemma 2: the operator contracts"
 CLAIM = (
@@ -105,50 +105,40 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+@picture("lemma2-iterations", "applications k", r"$\|T^kQ_1 - T^kQ_2\|_\infty \,/\, \|Q_1 - Q_2\|_\infty$", columns=3)
+def iterations(result: Result, axes: "figures.Axes") -> str:
+    steps = np.arange(ITERATIONS + 1)
+    for (discount, distance), colour, marker in zip(
+        result.distances.items(), (VERMILLION, GREEN, BLUE), "^so", strict=True
+    ):
+        axes.semilogy(steps, discount**steps, color=colour, linewidth=0.9)
+        random, constant = (
+            axes.semilogy(steps[::4], series[::4], color=colour, marker=marker)[0] for series in distance
+        )
+        random.set(linestyle="", label=f"γ = {discount}")
+        constant.set(linestyle="", markerfacecolor="none")
+    axes.set_ylim(1e-6, 2)
     return (
-        Picture(
-            "lemma2-iterations",
-            "Distance between two Q functions as the operator is applied, below γᵏ (lines): full marks for a random "
-            "difference, hollow ones for a constant, the hardest case.",
-            _draw_iterations(result),
-        ),
-        Picture(
-            "lemma2-ratios",
-            "One application to random pairs: with Γ_lcb every pair comes closer by γ or more, with the ensemble's own "
-            f"Γ and β₁ = {BETA_1:g} most do not.",
-            _draw_ratios(result),
-        ),
+        "Distance between two Q functions as the operator is applied, below γᵏ (lines): full marks for a random "
+        "difference, hollow ones for a constant, the hardest case."
     )
 
 
-def _draw_iterations(result: Result) -> "figures.Figure":
-    steps = np.arange(ITERATIONS + 1)
-    with panel("applications k", r"$\|T^kQ_1 - T^kQ_2\|_\infty \,/\, \|Q_1 - Q_2\|_\infty$") as (figure, axes):
-        for (discount, distance), colour, marker in zip(
-            result.distances.items(), (VERMILLION, GREEN, BLUE), "^so", strict=True
-        ):
-            axes.semilogy(steps, discount**steps, color=colour, linewidth=0.9)
-            random, constant = (
-                axes.semilogy(steps[::4], series[::4], color=colour, marker=marker)[0] for series in distance
-            )
-            random.set(linestyle="", label=f"γ = {discount}")
-            constant.set(linestyle="", markerfacecolor="none")
-        axes.set_ylim(1e-6, 2)
-        legend(figure, 3)
-    return figure
-
-
-def _draw_ratios(result: Result) -> "figures.Figure":
+@picture("lemma2-ratios", r"$\|TQ_1 - TQ_2\|_\infty \,/\, (\gamma\,\|Q_1 - Q_2\|_\infty)$", "share of pairs", columns=3)
+def ratios(result: Result, axes: "figures.Axes") -> str:
     own = result.ensemble[BETA_1]
     edges = np.linspace(0, max(1.05, own.max()), 41)
-    with panel(r"$\|TQ_1 - TQ_2\|_\infty \,/\, (\gamma\,\|Q_1 - Q_2\|_\infty)$", "share of pairs") as (figure, axes):
-        for ratios, colour, hatch, name in (
-            (result.lcb, BLUE, "", r"$\Gamma_\mathrm{lcb}$"),
-            (own, VERMILLION, "////", r"ensemble $\Gamma$"),
-        ):
-            shares = np.histogram(ratios, edges)[0] / len(ratios)
-            axes.stairs(shares, edges, fill=True, color=colour, alpha=0.45, hatch=hatch, linewidth=0.5, label=name)
-        axes.axvline(1, color=INK, linewidth=1, linestyle=":", label="contraction by γ")
-        legend(figure, 3)
-    return figure
+    for ratios, colour, hatch, name in (
+        (result.lcb, BLUE, "", r"$\Gamma_\mathrm{lcb}$"),
+        (own, VERMILLION, "////", r"ensemble $\Gamma$"),
+    ):
+        shares = np.histogram(ratios, edges)[0] / len(ratios)
+        axes.stairs(shares, edges, fill=True, color=colour, alpha=0.45, hatch=hatch, linewidth=0.5, label=name)
+    axes.axvline(1, color=INK, linewidth=1, linestyle=":", label="contraction by γ")
+    return (
+        "One application to random pairs: with Γ_lcb every pair comes closer by γ or more, with the ensemble's own "
+        f"Γ and β₁ = {BETA_1:g} most do not."
+    )
+
+
+PICTURES = (iterations, ratios)

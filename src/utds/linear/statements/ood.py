@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
 from utds.linear.learners import ood_penalties, ood_steps
 from utds.linear.models import Array
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(g) The OOD operator: infinitely many steps"
 CLAIM = (
@@ -109,50 +109,38 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+@picture("ood-sum", "thousand OOD steps k", r"$\sum_{t<k} \beta_2(t)$, thousands")
+def taken_off(result: Result, axes: "figures.Axes") -> str:
+    steps = np.linspace(1, STEPS, 201).astype(int)
+    looks = zip(result.totals.items(), (GREEN, ORANGE, VERMILLION), ("-", "-.", "--"), strict=True)
+    for (end, totals), colour, dash in looks:
+        axes.plot(steps / 1000, totals[steps - 1] / 1000, color=colour, linestyle=dash, label=rf"$\beta_2 \to$ {end:g}")
+    axes.axhline(result.claimed / 1000, color=INK, linewidth=1, linestyle=":", label="claimed limit")
+    lowest = LARGEST / 0.1 / 1000
+    axes.axhline(lowest, color=BLUE, linewidth=1, linestyle=(0, (5, 1, 1, 1)), label="|Q| = 100 at Γ = 0.1")
+    axes.set_ylim(bottom=0)
     return (
-        Picture(
-            "ood-sum",
-            "What OOD steps take off a value, in multiples of its Γ. Only a β₂ that decays to 0 stays within the "
-            "claimed limit; the table's exceeds it and keeps growing. Where Γ is 0.1, a value of 100 is used up at the "
-            "lowest line.",
-            _draw_sum(result),
-        ),
-        Picture(
-            "ood-floor",
-            f"An ensemble of {MEMBERS} about Q = 50 with Γ = 1 under the table's β₂: without a floor its mean falls to "
-            f"{50 - result.totals[END][-1]:,.0f} in a million steps, with one at 0 it stops.",
-            _draw_floor(result),
-        ),
+        "What OOD steps take off a value, in multiples of its Γ. Only a β₂ that decays to 0 stays within the "
+        "claimed limit; the table's exceeds it and keeps growing. Where Γ is 0.1, a value of 100 is used up at the "
+        "lowest line."
     )
 
 
-def _draw_sum(result: Result) -> "figures.Figure":
-    steps = np.linspace(1, STEPS, 201).astype(int)
-    with panel("thousand OOD steps k", r"$\sum_{t<k} \beta_2(t)$, thousands") as (figure, axes):
-        looks = zip(result.totals.items(), (GREEN, ORANGE, VERMILLION), ("-", "-.", "--"), strict=True)
-        for (end, totals), colour, dash in looks:
-            axes.plot(
-                steps / 1000, totals[steps - 1] / 1000, color=colour, linestyle=dash, label=rf"$\beta_2 \to$ {end:g}"
-            )
-        axes.axhline(result.claimed / 1000, color=INK, linewidth=1, linestyle=":", label="claimed limit")
-        lowest = LARGEST / 0.1 / 1000
-        axes.axhline(lowest, color=BLUE, linewidth=1, linestyle=(0, (5, 1, 1, 1)), label="|Q| = 100 at Γ = 0.1")
-        axes.set_ylim(bottom=0)
-        legend(figure)
-    return figure
-
-
-def _draw_floor(result: Result) -> "figures.Figure":
+@picture("ood-floor", "OOD steps k", "mean Q", columns=3)
+def floor(result: Result, axes: "figures.Axes") -> str:
     steps = np.unique(np.geomspace(1, STEPS, 100).astype(int))
     lowest = result.start.mean() - result.totals[END][steps - 1]  # Γ is 1 and stays so
     floored = result.floored[:, :, 0].mean(axis=1)
-    with panel("OOD steps k", "mean Q") as (figure, axes):
-        axes.plot(steps, lowest, color=VERMILLION, linestyle="--", label="no floor")
-        axes.plot([*range(1, len(floored)), STEPS], [*floored[1:], floored[-1]], color=BLUE, label="floor at 0")
-        axes.axhspan(-LARGEST, LARGEST, color=INK, alpha=0.08, linewidth=0, label="|Q| ≤ 100")
-        axes.set_xscale("log")
-        axes.set_yscale("symlog", linthresh=100)
-        axes.set_ylim(-3e5, 1000)
-        legend(figure, 3)
-    return figure
+    axes.plot(steps, lowest, color=VERMILLION, linestyle="--", label="no floor")
+    axes.plot([*range(1, len(floored)), STEPS], [*floored[1:], floored[-1]], color=BLUE, label="floor at 0")
+    axes.axhspan(-LARGEST, LARGEST, color=INK, alpha=0.08, linewidth=0, label="|Q| ≤ 100")
+    axes.set_xscale("log")
+    axes.set_yscale("symlog", linthresh=100)
+    axes.set_ylim(-3e5, 1000)
+    return (
+        f"An ensemble of {MEMBERS} about Q = 50 with Γ = 1 under the table's β₂: without a floor its mean falls to "
+        f"{50 - result.totals[END][-1]:,.0f} in a million steps, with one at 0 it stops."
+    )
+
+
+PICTURES = (taken_off, floor)

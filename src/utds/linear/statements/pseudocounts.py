@@ -5,11 +5,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, VERMILLION
 from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
 from utds.linear.models import Array, plan, tabular
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(e) Tabular MDPs: uncertainty is a pseudo-count"
 CLAIM = "With one-hot features Γ<sub>lcb</sub>(s, a) = 1/√(N(s, a) + λ)."
@@ -58,50 +58,37 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+@picture("pseudocounts-curve", "visits N(s, a)", r"$\Gamma_\mathrm{lcb}(s, a)$", columns=3)
+def against_count(result: Result, axes: "figures.Axes") -> str:
+    counts, first = np.unique(result.visits, return_index=True)
+    shown = np.unique(np.linspace(0, len(counts) - 1, 25).round().astype(int))
+    curve = np.linspace(0, counts.max(), 200)
+    for ridge, colour, marker in zip(RIDGES, (BLUE, GREEN, VERMILLION), "os^", strict=True):
+        axes.semilogy(curve, (curve + ridge) ** -0.5, color=colour, linewidth=0.9)
+        gamma = result.gamma[ridge].ravel()[first][shown]
+        axes.semilogy(counts[shown], gamma, color=colour, marker=marker, linestyle="", label=f"λ = {ridge:g}")
+    axes.set_yticks((0.2, 0.5, 1, 2, 3), ("0.2", "0.5", "1", "2", "3"))
+    axes.minorticks_off()
+    return "Γ of pairs against their count (marks, by the general formula) on 1/√(N + λ) (lines)."
+
+
+@picture("pseudocounts-map", "state s", "action a", columns=0)
+def left_over(result: Result, axes: "figures.Axes") -> str:
+    from matplotlib.colors import BoundaryNorm
+
+    kept = (result.shared[0, 0] / result.gamma[1.0][0, 0]).T  # [A, S]
+    levels = BoundaryNorm(np.linspace(0, 1, 11), 256)
+    mesh = axes.pcolormesh(kept, cmap="cividis", norm=levels, edgecolors="face", linewidth=0.3)
+    action, state = np.nonzero(result.best[0].T)
+    axes.plot(state + 0.5, action + 0.5, linestyle="", marker="x", color="#000000", markersize=7, markeredgewidth=1.4)
+    axes.set_xticks(np.arange(kept.shape[1]) + 0.5, [str(i) for i in range(kept.shape[1])])
+    axes.set_yticks(np.arange(kept.shape[0]) + 0.5, [str(i) for i in range(kept.shape[0])])
+    axes.grid(False)
+    axes.figure.colorbar(mesh, ax=axes, label=r"$\Gamma$ shared / $\Gamma$ alone", ticks=(0, 0.2, 0.4, 0.6, 0.8, 1))
     return (
-        Picture(
-            "pseudocounts-curve",
-            "Γ of pairs against their count (marks, by the general formula) on 1/√(N + λ) (lines).",
-            _draw_curve(result),
-        ),
-        Picture(
-            "pseudocounts-map",
-            "What is left of Γ (λ = 1) at each pair of the first step after sharing data that avoids π*; crosses mark "
-            "π*'s pairs, which keep all of it.",
-            _draw_map(result),
-        ),
+        "What is left of Γ (λ = 1) at each pair of the first step after sharing data that avoids π*; crosses mark "
+        "π*'s pairs, which keep all of it."
     )
 
 
-def _draw_curve(result: Result) -> "figures.Figure":
-    with panel("visits N(s, a)", r"$\Gamma_\mathrm{lcb}(s, a)$") as (figure, axes):
-        counts, first = np.unique(result.visits, return_index=True)
-        shown = np.unique(np.linspace(0, len(counts) - 1, 25).round().astype(int))
-        curve = np.linspace(0, counts.max(), 200)
-        for ridge, colour, marker in zip(RIDGES, (BLUE, GREEN, VERMILLION), "os^", strict=True):
-            axes.semilogy(curve, (curve + ridge) ** -0.5, color=colour, linewidth=0.9)
-            gamma = result.gamma[ridge].ravel()[first][shown]
-            axes.semilogy(counts[shown], gamma, color=colour, marker=marker, linestyle="", label=f"λ = {ridge:g}")
-        axes.set_yticks((0.2, 0.5, 1, 2, 3), ("0.2", "0.5", "1", "2", "3"))
-        axes.minorticks_off()
-        legend(figure, 3)
-    return figure
-
-
-def _draw_map(result: Result) -> "figures.Figure":
-    from matplotlib.colors import BoundaryNorm
-
-    with panel("state s", "action a") as (figure, axes):
-        kept = (result.shared[0, 0] / result.gamma[1.0][0, 0]).T  # [A, S]
-        levels = BoundaryNorm(np.linspace(0, 1, 11), 256)
-        mesh = axes.pcolormesh(kept, cmap="cividis", norm=levels, edgecolors="face", linewidth=0.3)
-        action, state = np.nonzero(result.best[0].T)
-        axes.plot(
-            state + 0.5, action + 0.5, linestyle="", marker="x", color="#000000", markersize=7, markeredgewidth=1.4
-        )
-        axes.set_xticks(np.arange(kept.shape[1]) + 0.5, [str(i) for i in range(kept.shape[1])])
-        axes.set_yticks(np.arange(kept.shape[0]) + 0.5, [str(i) for i in range(kept.shape[0])])
-        axes.grid(False)
-        figure.colorbar(mesh, ax=axes, label=r"$\Gamma$ shared / $\Gamma$ alone", ticks=(0, 0.2, 0.4, 0.6, 0.8, 1))
-    return figure
+PICTURES = (against_count, left_over)

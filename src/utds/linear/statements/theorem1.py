@@ -6,11 +6,11 @@ from itertools import pairwise
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, VERMILLION
 from utds.linear.data import behaviour, collect, count, draw_ood, share
 from utds.linear.models import Array, LinearMDP, family, low_rank
 from utds.linear.regression import covariance, gamma_lcb
-from utds.linear.statements import Advance, Fact, Picture, at_most, quietly, scaled
+from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(a) Theorem 1: shared data shrinks the uncertainty"
 CLAIM = (
@@ -67,51 +67,39 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
-    return (
-        Picture(
-            "theorem1-growth",
-            "Γ (β = 1) over all pairs and datasets as rows of D_j, then of D_k (shaded), join D_i. Lines are means, "
-            "dashes the worst pair.",
-            _draw_growth(result),
-        ),
-        Picture(
-            "theorem1-pairs",
-            "Γ of each pair in the first step of one dataset, before sharing and after: none lies above the diagonal.",
-            _draw_pairs(result),
-        ),
-    )
-
-
 def _gamma(mdp: LinearMDP, visits: Array) -> Array:
     flat = mdp.features.reshape(-1, mdp.width)
     return gamma_lcb(flat, covariance(flat, RIDGE, visits.reshape(*visits.shape[:-2], -1)))
 
 
-def _draw_growth(result: Result) -> "figures.Figure":
-    with panel("shared rows per step", r"$\Gamma_\mathrm{lcb}$") as (figure, axes):
-        axes.axvspan(GROWTH[-1], result.rows[-1], color=INK, alpha=0.06, linewidth=0)
-        for ood, colour, marker, name in ((False, BLUE, "o", "data only"), (True, VERMILLION, "s", "with OOD")):
-            gamma = result.gamma[ood].reshape(len(result.rows), -1)
-            axes.plot(result.rows, gamma.mean(axis=1), color=colour, marker=marker, label=f"{name}, mean")
-            axes.plot(result.rows, gamma.max(axis=1), color=colour, linestyle="--", label=f"{name}, max")
-        axes.set_ylim(bottom=0)
-        for at, name in ((0.25, "$+\\, D_j$"), (0.75, "$+\\, D_k$")):
-            axes.text(at, 0.97, name, transform=axes.transAxes, ha="center", va="top")
-        legend(figure)
-    return figure
+@picture("theorem1-growth", "shared rows per step", r"$\Gamma_\mathrm{lcb}$")
+def growth(result: Result, axes: "figures.Axes") -> str:
+    axes.axvspan(GROWTH[-1], result.rows[-1], color=INK, alpha=0.06, linewidth=0)
+    for ood, colour, marker, name in ((False, BLUE, "o", "data only"), (True, VERMILLION, "s", "with OOD")):
+        gamma = result.gamma[ood].reshape(len(result.rows), -1)
+        axes.plot(result.rows, gamma.mean(axis=1), color=colour, marker=marker, label=f"{name}, mean")
+        axes.plot(result.rows, gamma.max(axis=1), color=colour, linestyle="--", label=f"{name}, max")
+    axes.set_ylim(bottom=0)
+    for at, name in ((0.25, "$+\\, D_j$"), (0.75, "$+\\, D_k$")):
+        axes.text(at, 0.97, name, transform=axes.transAxes, ha="center", va="top")
+    return (
+        "Γ (β = 1) over all pairs and datasets as rows of D_j, then of D_k (shaded), join D_i. Lines are means, "
+        "dashes the worst pair."
+    )
 
 
-def _draw_pairs(result: Result) -> "figures.Figure":
+@picture("theorem1-pairs", r"$\Gamma_\mathrm{lcb}$ on $D_i$ alone", r"$\Gamma_\mathrm{lcb}$ after sharing", columns=3)
+def pairs(result: Result, axes: "figures.Axes") -> str:
     gamma = result.gamma[False][:, 0, 0]  # [stages, S·A] of the first dataset and step
     before, after_j, after_k = (gamma[stage] for stage in (0, len(GROWTH) - 1, -1))
-    with panel(r"$\Gamma_\mathrm{lcb}$ on $D_i$ alone", r"$\Gamma_\mathrm{lcb}$ after sharing") as (figure, axes):
-        top = before.max() * 1.05
-        axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=":", label="unchanged")
-        axes.scatter(before, after_j, s=16, color=BLUE, marker="o", alpha=0.75, linewidths=0, label=r"$D_i \cup D_j$")
-        axes.scatter(
-            before, after_k, s=18, color=GREEN, marker="^", alpha=0.75, linewidths=0, label=r"$D_i \cup D_j \cup D_k$"
-        )
-        axes.set(xlim=(0, top), ylim=(0, top))
-        legend(figure, 3)
-    return figure
+    top = before.max() * 1.05
+    axes.plot([0, top], [0, top], color=INK, linewidth=0.8, linestyle=":", label="unchanged")
+    axes.scatter(before, after_j, s=16, color=BLUE, marker="o", alpha=0.75, linewidths=0, label=r"$D_i \cup D_j$")
+    axes.scatter(
+        before, after_k, s=18, color=GREEN, marker="^", alpha=0.75, linewidths=0, label=r"$D_i \cup D_j \cup D_k$"
+    )
+    axes.set(xlim=(0, top), ylim=(0, top))
+    return "Γ of each pair in the first step of one dataset, before sharing and after: none lies above the diagonal."
+
+
+PICTURES = (growth, pairs)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from utds import figures
-from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION, legend, panel
+from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION
 from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, Problem, Solution, beta, explicit_beta, pevi, prepare, quantifies, underestimates
 from utds.linear.models import Array, LinearMDP, low_rank, related
-from utds.linear.statements import Advance, Fact, Picture, quietly, scaled
+from utds.linear.statements import Advance, Fact, picture, quietly, scaled
 
 TITLE = "(c) Theorem 2: the ξ-uncertainty quantifier on shared data"
 CLAIM = (
@@ -157,41 +157,29 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def pictures(result: Result) -> tuple[Picture, ...]:
+@picture("theorem2-coverage", "constant c", "share of datasets covered", height=3.6, columns=1)
+def coverage(result: Result, axes: "figures.Axes") -> str:
+    for setting, (colour, marker) in SETTINGS.items():
+        label = setting.replace("D_i", "$D_i$")
+        axes.semilogx(CONSTANTS, result.coverage[setting], color=colour, marker=marker, markersize=3.5, label=label)
+    axes.axhline(1 - XI, color=INK, linewidth=0.8, linestyle=":")
+    axes.axvline(result.provable, color=INK, linewidth=0.8, linestyle="-.")
+    axes.set_ylim(-0.03, 1.03)
     return (
-        Picture(
-            "theorem2-coverage",
-            f"Share of {result.datasets} datasets (d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples a step, half of them "
-            "for D_i alone) in which Γ bounds the error at every step and pair, against c. Dots: 1 − ξ. Dash-dots: the "
-            "provable c.",
-            _draw_coverage(result),
-        ),
-        Picture(
-            "theorem2-constant",
-            "The smallest c that reaches 1 − ξ in practice, and the provable one, against d.",
-            _draw_constant(result),
-        ),
+        f"Share of {result.datasets} datasets (d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples a step, half of them "
+        "for D_i alone) in which Γ bounds the error at every step and pair, against c. Dots: 1 − ξ. Dash-dots: the "
+        "provable c."
     )
 
 
-def _draw_coverage(result: Result) -> "figures.Figure":
-    with panel("constant c", "share of datasets covered", height=3.6) as (figure, axes):
-        for setting, (colour, marker) in SETTINGS.items():
-            label = setting.replace("D_i", "$D_i$")
-            axes.semilogx(CONSTANTS, result.coverage[setting], color=colour, marker=marker, markersize=3.5, label=label)
-        axes.axhline(1 - XI, color=INK, linewidth=0.8, linestyle=":")
-        axes.axvline(result.provable, color=INK, linewidth=0.8, linestyle="-.")
-        axes.set_ylim(-0.03, 1.03)
-        legend(figure, 1)
-    return figure
+@picture("theorem2-constant", "features d", "constant c")
+def constant(result: Result, axes: "figures.Axes") -> str:
+    axes.loglog(WIDTHS, result.provable_by_width, color=INK, marker="x", linestyle="-.", label="provable")
+    axes.loglog(WIDTHS, result.by_width, color=GREEN, marker="s", label="smallest in practice")
+    axes.set_xticks(WIDTHS, [str(width) for width in WIDTHS])
+    axes.minorticks_off()
+    axes.set_ylim(0.004, 1.1)
+    return "The smallest c that reaches 1 − ξ in practice, and the provable one, against d."
 
 
-def _draw_constant(result: Result) -> "figures.Figure":
-    with panel("features d", "constant c") as (figure, axes):
-        axes.loglog(WIDTHS, result.provable_by_width, color=INK, marker="x", linestyle="-.", label="provable")
-        axes.loglog(WIDTHS, result.by_width, color=GREEN, marker="s", label="smallest in practice")
-        axes.set_xticks(WIDTHS, [str(width) for width in WIDTHS])
-        axes.minorticks_off()
-        axes.set_ylim(0.004, 1.1)
-        legend(figure)
-    return figure
+PICTURES = (coverage, constant)
