@@ -9,8 +9,9 @@ policy π on the pool's transitions, each drawn with a number h of steps to go:
 and the value is mean Q_n(s₀, π(s₀), H). `recorded` is the same sum over the recorded episodes, so both can be compared.
 
 Critic n sees a bootstrap sample of the episodes, w_n = how often each was drawn. So the critics' spread tells how much
-the estimate owes to the data that happened to be there, and to where the critics started. It can't tell what no episode
-shows: `outside` says how often a policy does what nobody in the data does.
+the estimate owes to the data that happened to be there, and to where the critics started; intervals are cut to what the
+rewards of the data can sum to. It can't tell what no episode shows: `outside` says how often a policy does what nobody
+in the data does.
 """
 
 import math
@@ -70,7 +71,10 @@ class FQE:
         """
         fqe = replace(self, horizon=self.horizon or horizon_of(pool))
         problem = _problem(fqe, pool, seed)
-        return {name: _fitted(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
+        assert fqe.horizon is not None
+        values = {name: _fitted(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
+        sums = possible(pool, fqe.discount, fqe.horizon)
+        return {name: Estimate(found, sums) for name, found in values.items()}
 
 
 @dataclass(frozen=True)
@@ -78,18 +82,23 @@ class Estimate:
     """What the critics say of a policy's value at the start states."""
 
     values: tuple[float, ...]  # Σ γᵗ r over the horizon, a number per critic
+    possible: tuple[float, float] = (-math.inf, math.inf)  # the least and the greatest that the data's rewards sum to
 
     @cached_property
     def mean(self) -> float:
         return float(np.mean(self.values))
 
     @cached_property
-    def interval(self) -> tuple[float, float]:
+    def half_width(self) -> float:
         """95 %: the critics' deviation is the bootstrap's standard error; by Student's t, since critics are few."""
         if len(self.values) < 2:
-            return math.nan, math.nan
-        half = float(stats.t.ppf(0.975, len(self.values) - 1) * np.std(self.values, ddof=1))
-        return self.mean - half, self.mean + half
+            return math.nan
+        return float(stats.t.ppf(0.975, len(self.values) - 1) * np.std(self.values, ddof=1))
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """95 %: the mean plus or minus the half width, cut to what is possible."""
+        return within(self.mean, self.half_width, self.possible)
 
     def __str__(self) -> str:
         return text(self.mean, *self.interval)
@@ -99,7 +108,7 @@ class Recorded(NamedTuple):
     """What the main task's own episodes were worth as recorded, over the same horizon."""
 
     mean: float
-    low: float  # 95 %, by Student's t over episodes; NaN for a single one
+    low: float  # 95 %, by Student's t over episodes, cut to what is possible; NaN for a single one
     high: float
     episodes: int
 
@@ -112,14 +121,31 @@ def text(value: float, low: float, high: float) -> str:
     return f"{value:z.4g}" if math.isnan(low) else f"{value:z.4g} [{low:z.4g}, {high:z.4g}]"
 
 
+def within(value: float, half_width: float, possible: tuple[float, float]) -> tuple[float, float]:
+    """The interval of this half width, cut to what is possible; NaN where there is none."""
+    if math.isnan(half_width):
+        return math.nan, math.nan
+    return max(value - half_width, possible[0]), min(value + half_width, possible[1])
+
+
 def difference(a: Estimate, b: Estimate) -> Estimate:
     """How much more `a` is worth than `b`, critic by critic: both must come from one call of `evaluate`."""
-    return Estimate(tuple(x - y for x, y in zip(a.values, b.values, strict=True)))
+    possible = (a.possible[0] - b.possible[1], a.possible[1] - b.possible[0])
+    return Estimate(tuple(x - y for x, y in zip(a.values, b.values, strict=True)), possible)
 
 
 def mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Of several policies, critic by critic."""
-    return Estimate(tuple(np.mean([estimate.values for estimate in estimates], axis=0).tolist()))
+    """Of several policies of one call of `evaluate`, critic by critic."""
+    values = np.mean([estimate.values for estimate in estimates], axis=0)
+    return Estimate(tuple(values.tolist()), estimates[0].possible)
+
+
+def possible(pool: Pool, discount: float, horizon: int) -> tuple[float, float]:
+    """The least and the greatest Σ γᵗ r over H steps that the rewards of a pool allow."""
+    ends = any(np.any(pool.take(jnp.arange(rows.start, rows.stop)).terminations) for rows in _blocks(pool.size))
+    bounds = np.array([pool.reward_min, pool.reward_max], np.float64)
+    low, high = _reachable(bounds, np.asarray(ends), np.sum(discount ** np.arange(horizon)))
+    return float(low), float(high)
 
 
 def horizon_of(pool: Pool) -> int:
@@ -157,7 +183,7 @@ def recorded(pool: Pool, discount: float, horizon: int | None = None) -> Recorde
     if count < 2:
         return Recorded(value, math.nan, math.nan, count)
     half = float(stats.t.ppf(0.975, count - 1) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
-    return Recorded(value, value - half, value + half, count)
+    return Recorded(value, *within(value, half, possible(pool, discount, horizon)), count)
 
 
 class State(NamedTuple):
@@ -187,7 +213,8 @@ class Actions(NamedTuple):
     start: Array  # [S, A] π(s₀)
 
 
-def _fitted(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> Estimate:
+def _fitted(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
+    """Each critic's value of the start states."""
     actions = _actions(act, pool, problem.starts)
     state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
     key = jax.random.key(seed + 1)
@@ -199,7 +226,7 @@ def _fitted(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: s
     values = np.asarray(_start_values(state.target, pool, problem, actions), np.float64)
     if not np.all(np.isfinite(values)):
         raise TrainingError(f"the value of {name} became {values.mean()}; lower the learning rate")
-    return Estimate(tuple(values.tolist()))
+    return tuple(values.tolist())
 
 
 def _problem(fqe: FQE, pool: Pool, seed: int) -> Problem:
@@ -296,13 +323,15 @@ def _values(
     rest = annuity / problem.annuity[-1]
     inputs = [Normalizer(pool.mean, pool.std)(observations), actions, 2 * rest[:, None] - 1]
     level = problem.centre + problem.scale * ensemble(critic, jnp.concatenate(inputs, axis=-1))
-    return annuity * level if not clip else jnp.clip(annuity * level, *_reachable(problem, annuity))
+    if not clip:
+        return annuity * level
+    return jnp.clip(annuity * level, *_reachable(problem.bounds, problem.ends, annuity))
 
 
-def _reachable(problem: Problem, annuity: Array) -> tuple[Array, Array]:
+def _reachable(bounds: Any, ends: Any, annuity: Any) -> tuple[Array, Array]:
     """The least and the greatest value of so many steps; a true end cuts a sum short, at one reward at best."""
-    least, greatest = problem.bounds
-    shortest = jnp.where(problem.ends, jnp.minimum(1.0, annuity), annuity)
+    least, greatest = bounds
+    shortest = jnp.where(ends, jnp.minimum(1.0, annuity), annuity)
     return least * jnp.where(least > 0, shortest, annuity), greatest * jnp.where(greatest < 0, shortest, annuity)
 
 

@@ -197,6 +197,7 @@ def evaluate_offline(
         "sources": list(pool.info.ids),
         "discount": judge.discount,
         "horizon": horizon,
+        "possible": list(fqe.possible(pool, judge.discount, horizon)),
         "recorded": _recorded_json(recorded),
         **({"notes": notes} if notes else {}),
     }
@@ -225,7 +226,8 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
     common: Mapping[str, Any] = {}
     for path, config, common in kept:
         for row in common["policies"]:
-            estimate, last = Estimate(tuple(row["values"])), row["step"] == config["steps"]
+            least, greatest = common.get("possible") or (-math.inf, math.inf)
+            estimate, last = Estimate(tuple(row["values"]), (least, greatest)), row["step"] == config["steps"]
             found.append(Candidate(path, shares(config), row["seed"], row["step"], last, estimate, row["outside"]))
     recorded = {name: math.nan if value is None else value for name, value in common["recorded"].items()}
     return Comparison(
@@ -234,7 +236,7 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
         discount=common["discount"],
         horizon=common["horizon"],
         recorded=Recorded(**{"low": math.nan, "high": math.nan} | recorded),
-        candidates=tuple(sorted(found, key=lambda candidate: -_pessimistic(candidate.estimate))),
+        candidates=tuple(sorted(found, key=lambda candidate: _pessimistic(candidate.estimate), reverse=True)),
         notes=tuple(common.get("notes") or ()),
     )
 
@@ -290,19 +292,19 @@ def _gain(run: Path, shared: Sequence[Candidate], alone: Sequence[Candidate]) ->
     """Critic by critic, so that what the data does to both cancels; with the seeds' spread where there are several."""
     ours, theirs = ([candidate.estimate for candidate in part] for part in (shared, alone))
     apart = fqe.difference(fqe.mean(ours), fqe.mean(theirs))
-    low, high = apart.interval
     seeds = sum(
         float(np.var([estimate.mean for estimate in part], ddof=1)) / len(part)
         for part in (ours, theirs)
         if len(part) > 1
     )
-    half = math.hypot((high - low) / 2, 1.96 * math.sqrt(seeds))
-    return Gain(run, apart.mean, apart.mean - half, apart.mean + half)
+    half = math.hypot(apart.half_width, 1.96 * math.sqrt(seeds))
+    return Gain(run, apart.mean, *fqe.within(apart.mean, half, apart.possible))
 
 
-def _pessimistic(estimate: Estimate) -> float:
+def _pessimistic(estimate: Estimate) -> tuple[float, float]:
+    """The lower end, then the mean: lower ends that were cut to what is possible are equal."""
     low, _ = estimate.interval
-    return estimate.mean if math.isnan(low) else low
+    return estimate.mean if math.isnan(low) else low, estimate.mean
 
 
 def _last(run: Run) -> int:

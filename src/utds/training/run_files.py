@@ -182,6 +182,7 @@ OFFLINE = {
     "sources": [Text()],
     "discount": Number(0),
     "horizon": POSITIVE,
+    "possible": Maybe([Number()]),  # the least and the greatest value; absent in files of earlier versions
     "recorded": {"mean": Number(), "low": Maybe(Number()), "high": Maybe(Number()), "episodes": POSITIVE},
     "notes": Maybe([Text()]),
     "policies": [{"seed": COUNT, "step": POSITIVE, "values": [Number()], "outside": Number(0)}],
