@@ -178,12 +178,13 @@ def test_a_line_cut_short_does_not_count(whole, tmp_path):
 def test_the_validator_names_the_field():
     schema = {"a": {"b": [Number(0)]}, "c": Maybe(Text()), "n": COUNT}
     check({"a": {"b": [1.5]}, "n": 0, "unknown": [1]}, schema, "file")
-    check({"a": {"b": [1]}, "c": None, "n": 3}, schema, "file")
+    check({"a": {"b": [1, 1e300]}, "c": None, "n": 3}, schema, "file")
     for value, says in (
         ({"a": {"b": [1.0, -2.0]}, "n": 0}, r"file: a\.b\[1\] is -2\.0, where it must be a number of 0 or more"),
         ({"a": {}, "n": 0}, r"file lacks the field a\.b"),
         ({"a": {"b": [1]}, "c": 4, "n": 0}, "file: c is 4, where it must be text"),
         ({"a": {"b": [1]}, "n": 1.5}, "file: n is 1.5, where it must be a whole number"),
+        ({"a": {"b": [10**400]}, "n": 0}, r"file: a\.b\[0\] is 1000"),
         ([], "file: the whole is of type list"),
     ):
         with pytest.raises(DataError, match=says):

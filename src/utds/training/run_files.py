@@ -34,8 +34,10 @@ class Number:
         return ("a whole number" if self.whole else "a number") + least
 
     def fits(self, value: Any) -> bool:
-        kind = isinstance(value, int if self.whole else int | float) and not isinstance(value, bool)
-        return kind and max(self.least, -(2**63)) <= value < 2**63 and math.isfinite(value)
+        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
+            return False
+        small = isinstance(value, float) or -(2**63) <= value < 2**63  # as JSON has them, integers know no bound
+        return small and math.isfinite(value) and value >= self.least
 
 
 @dataclass(frozen=True)
