@@ -53,9 +53,11 @@ def test_policies_are_kept_without_evaluations(folder):
     assert run.act(np.zeros((1, 2)), seed=1, step=2).shape == (1, 1)
 
 
-def test_several_runs_on_one_pool(folder, capsys):
+def test_several_runs_on_one_pool(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     main(["evaluate", *paths(folder), "--offline", "--all-steps", *QUICK])
     said = capsys.readouterr().out
+    assert "…" not in said and said.count("\n alone ") == said.count("\n shared ") == 4  # names stay whole
     assert all(words in said for words in ("Deploy", "Sharing", "recorded, 12", "utds export"))
     alone, shared = (run_files.offline(folder / "runs" / name) for name in ("alone", "shared"))
     assert alone["comparison"] == shared["comparison"]

@@ -167,6 +167,22 @@ def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
     assert alone.get_ylim()[0] == 0 and alone.get_ylim()[1] > max(line.get_ydata().max() for line in shared.lines)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_long_ids_fit_below_the_panels(count):
+    names = [
+        f"90 % of pointmass-reach-{corner}/quickstart-medium-replay-seed-0" for corner in ("top-right", "top-left")
+    ]
+    with figures.panels(count, 3.5 * count, 2.8) as (figure, axes):
+        for side, shown in zip(axes, (names[:count], names), strict=False):
+            for name in shown:
+                side.plot([0, 1], label=name)
+        pictures._legend(figure, axes)
+        figure.draw_without_rendering()
+        box = figure.legends[0].get_window_extent()
+        assert [text.get_text().replace("\n", "") for text in figure.legends[0].get_texts()] == names[:count]
+    assert 0 <= box.x0 and box.x1 <= figure.bbox.width
+
+
 def test_as_a_user_types_it(folder, tmp_path, capsys):
     main(["uncertainty", str(folder / "shared"), "--against", str(folder / "alone"), "--out", str(tmp_path)])
     said = capsys.readouterr().out

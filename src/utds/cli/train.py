@@ -164,9 +164,6 @@ def _film(run: Any, video: Path, seed: int) -> None:
 
 
 def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
     from utds import terminal
     from utds.evaluation import fqe
     from utds.training import offline
@@ -177,12 +174,13 @@ def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
     if json:
         return terminal.print_json(found.to_json())
     title = f"{found.task}: {found.horizon} steps discounted by {found.discount:g}, on {', '.join(found.sources)}"
-    table = Table("run", "shares", "seed", "step", "value [95 %]", "outside the data", title=title)
+    table = terminal.table("run", "shares", numbers=("seed", "step", "value [95 %]", "outside"))
     for each in found.candidates:
         value, shares = fqe.text(each.estimate.mean, *each.estimate.interval), "yes" if each.shares else "no"
-        table.add_row(str(each.run), shares, str(each.seed), str(each.step), value, f"{each.outside:.0%}")
+        name = str(each.run) if len(str(each.run)) <= 24 else f"{each.run.parent}/\n{each.run.name}"
+        table.add_row(name, shares, str(each.seed), str(each.step), value, f"{each.outside:.0%}")
     table.add_row(f"recorded, {found.recorded.episodes} episodes", "", "", "", str(found.recorded), "")
-    Console().print(table)
+    terminal.show(title, table, "outside: share of states where the policy's action lies outside the data")
     for line in found.verdict:
         print(line)
     best = found.best

@@ -1,9 +1,9 @@
 """The figures of a comparison: the map (the paper's Figs 7 and 8), Γ over training (Fig. 6), and the histogram."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,12 @@ from utds import figures
 from utds.networks import Normalizer
 from utds.uncertainty.measure import DEFINITIONS, MEASURES, Comparison, Points
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 CELLS = 40  # of the map, in each direction
+WIDEST = 40  # characters of a label that fit beside its line
 FEWEST = 3  # points that a cell needs to be shown
 LOOKS = (  # colour and dash of own data, each shared source, and the policies' actions
     (figures.BLUE, "-"),
@@ -80,7 +85,7 @@ def draw_map(comparison: Comparison, path: Path) -> tuple[Path, Path]:
                 side.grid(False)
             sides[0].set_ylabel(f"component 2 ({100 * projection.explained[1]:.0f} %)")
             figure.colorbar(mesh, ax=sides, label=f"mean {name}", pad=0.02)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        _legend(figure, axes)
         figure.suptitle(_caption(comparison, "over main and shared state-actions"), fontsize=7.5)
         return figures.write(figure, path)
 
@@ -118,10 +123,17 @@ def draw_training(comparison: Comparison, path: Path) -> tuple[Path, Path]:
                     relative = np.array(gamma) / judgement.sigma
                     side.plot(steps, relative, color=colour, linestyle=dash, label=None if i else name)
             side.set(xlabel="gradient steps", title=judgement.label)
-            side.legend()
+        _legend(figure, axes)
         axes[0].set_ylabel(r"$\Gamma$ of training batches / final $\sigma_Q$")
         axes[0].set_ylim(bottom=0)  # last: it ends the scaling to the data, of all panels
         return figures.write(figure, path)
+
+
+def _legend(figure: "Figure", axes: Sequence["Axes"]) -> None:
+    """Below all panels, a dataset per line, or two where its id is as wide as a panel."""
+    handles, labels = max((side.get_legend_handles_labels() for side in axes), key=lambda found: len(found[1]))
+    labels = [label if len(label) <= WIDEST else label.replace("/", "/\n", 1) for label in labels]
+    figure.legend(handles, labels, loc="outside lower center")
 
 
 def _caption(comparison: Comparison, where: str) -> str:
@@ -172,7 +184,7 @@ def _cells(projected: np.ndarray, gamma: np.ndarray, edges: list[np.ndarray]) ->
     return np.where(counts >= FEWEST, sums / np.maximum(counts, 1), np.nan)
 
 
-def _outline(axes: "figures.Axes", projected: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
+def _outline(axes: "Axes", projected: np.ndarray, edges: list[np.ndarray], look: tuple) -> None:
     """The line around the densest cells that hold 90 % of the points."""
     from matplotlib.patheffects import withStroke
     from scipy.ndimage import gaussian_filter
