@@ -55,6 +55,7 @@ wheel:           ## build the wheel in dist/, and do the main job with it in an 
 	.venv-wheel/bin/pip install --quiet --disable-pip-version-check dist/utds-*.whl
 	.venv-wheel/bin/pip install --quiet --disable-pip-version-check --no-deps dm_control==1.0.50
 	.ci/smoke .venv-wheel/bin/utds
+	bin=$$PWD/.venv-wheel/bin && cd $$(mktemp -d) && MINARI_DATASETS_PATH=$$PWD/datasets $$bin/utds quickstart
 
 pin: $(READY)    ## write constraints.txt anew: the newest versions that fit all of Python 3.11 to 3.13
 	$(BIN)/pip install --quiet --disable-pip-version-check uv

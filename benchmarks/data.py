@@ -1,4 +1,5 @@
-"""Data: relabelling over dm_control's own loop, loading over numpy's, memory of a pool, and a learned reward.
+"""Data: relabelling over dm_control's own loop, loading over numpy's, memory of a pool, weighted draws, imports over
+the formats' own libraries, and a learned reward.
 
 The learned reward is measured on stored walker data (`walker-walk/medium-replay` and the other tasks' `replay`) where
 it exists under Minari's root; everything else is made here.
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from utds.data.dataset import Dataset
 from utds.data.formats import d4rl
 from utds.data.formats import table as table_file
 from utds.data.labelling import Known
+from utds.data.pool import Pool
 from utds.data.reward_model import LearnedReward
 from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
@@ -281,6 +284,40 @@ def formats_read(path: Path) -> Dataset:
     return door.prepare([(str(path), "robot/a")], door.Options())[0].dataset
 
 
+DRAWS = 500  # batches of 256 transitions
+
+
+def sampling() -> None:
+    """Weighted draws over uniform ones, both compiled."""
+    import jax
+
+    from utds.data.lake import share
+
+    data = walker_like("walk", 0)
+    pools = {"uniform": share(data), "weighted": share(data, weights="returns")}
+
+    @jax.jit
+    def draws(pool: Pool) -> jax.Array:
+        def add(step: int, total: jax.Array) -> jax.Array:
+            return total + pool.sample(jax.random.fold_in(jax.random.key(0), step), 256).rewards.sum()
+
+        return jax.lax.fori_loop(0, DRAWS, add, 0.0)
+
+    works = {name: partial(lambda pool: jax.block_until_ready(draws(pool)), pool) for name, pool in pools.items()}
+    for work in works.values():
+        work()  # compiles
+    times = {name: min(found) / DRAWS for name, found in rounds(works, 5, time.process_time).items()}
+    rows = [
+        {
+            "what": f"a batch of 256 out of {data.size:,} transitions",
+            "uniform": f"{1e6 * times['uniform']:.0f} µs",
+            "weighted": f"{1e6 * times['weighted']:.0f} µs",
+            "ratio": f"{times['weighted'] / times['uniform']:.2f}×",
+        }
+    ]
+    table("sampling of a pool", rows)
+
+
 def learned_reward() -> None:
     try:
         main = store.load("walker-walk/medium-replay")
@@ -314,6 +351,7 @@ def main() -> None:
         kept = os.environ.get("MINARI_DATASETS_PATH")
         os.environ["MINARI_DATASETS_PATH"] = str(Path(folder))
         try:
+            sampling()
             loading_and_memory()
             importing(Path(folder))
         finally:

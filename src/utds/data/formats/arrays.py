@@ -3,7 +3,9 @@
 Beside these it may hold `task_names`, and `action_low` and `action_high` in the unit of its actions.
 """
 
+import contextlib
 import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,9 +63,64 @@ def write(dataset: Dataset, path: Path) -> None:
 
 def load(path: Path) -> dict[str, np.ndarray]:
     """The arrays of an `.npz` file; objects are refused unread, since reading one would run its code."""
+    with opened(path) as found:
+        return found
+
+
+@contextlib.contextmanager
+def opened(path: Path, unread: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    """The arrays of an `.npz` file; of those that stay `unread` rows can be read while the block runs."""
+    with contextlib.ExitStack() as stack:
+        with _understood(path):
+            file = stack.enter_context(open(path, "rb"))
+            archive = stack.enter_context(np.load(file, allow_pickle=False))
+            found = {
+                name: Rows.of(path, archive.zip, name) if name in unread else archive[name] for name in archive.files
+            }
+        yield found
+
+
+class Rows:
+    """An array [N, d] in an `.npz` file, of which rows are read; in order, or a compressed one is unpacked again."""
+
+    def __init__(self, path: Path, file: Any, shape: tuple[int, ...], dtype: np.dtype) -> None:
+        self.path, self.shape, self.ndim, self.dtype = path, shape, len(shape), dtype
+        self._file, self._first = file, file.tell()
+
+    @classmethod
+    def of(cls, path: Path, archive: zipfile.ZipFile, name: str) -> Any:
+        """The array of that name; read at once if it isn't one of numbers that lie row by row."""
+        file = archive.open(f"{name}.npy")
+        version = np.lib.format.read_magic(file)
+        header = {1: np.lib.format.read_array_header_1_0, 2: np.lib.format.read_array_header_2_0}.get(version[0])
+        shape, by_columns, dtype = header(file) if header else ((), True, np.dtype(object))
+        if by_columns or len(shape) != 2 or dtype.kind not in "biuf":
+            file.close()
+            with archive.open(f"{name}.npy") as again:
+                return np.lib.format.read_array(again, allow_pickle=False)
+        return cls(path, file, shape, dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        begin, end, _ = rows.indices(len(self))
+        found = np.empty((max(0, end - begin), self.shape[1]), self.dtype)
+        width = self.shape[1] * self.dtype.itemsize
+        with _understood(self.path):
+            if self._file.tell() != self._first + begin * width:  # zipfile checks no sum of what was jumped over
+                self._file.seek(self._first + begin * width)
+            if self._file.readinto(found.reshape(-1).view(np.uint8).data) != found.nbytes:
+                raise EOFError("it ends too early")
+        return found
+
+
+@contextlib.contextmanager
+def _understood(path: Path) -> Iterator[None]:
+    """What numpy and zipfile raise, in one line."""
     try:
-        with explained(f"read {path}"), open(path, "rb") as file, np.load(file, allow_pickle=False) as found:
-            return {name: found[name] for name in found.files}
+        with explained(f"read {path}"):
+            yield
     except ValueError as error:
         if "allow_pickle" in str(error):
             raise DataError(

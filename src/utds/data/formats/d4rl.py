@@ -22,14 +22,13 @@ from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, flat
 from utds.errors import DataError
 
+_STATES = ("observations", "next_observations")
 _USED = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
 
 
 def read(path: Path) -> Recording:
-    """The recording of a file; the large arrays of an hdf5 file are read a block at a time."""
-    if path.suffix == ".npz":
-        return _recording(path, arrays.load(path))
-    with hdf5(path) as found:
+    """The recording of a file; its states are read a block at a time."""
+    with arrays.opened(path, _STATES) if path.suffix == ".npz" else hdf5(path) as found:
         return _recording(path, found)
 
 
@@ -70,7 +69,7 @@ def write(dataset: Dataset, path: Path) -> None:
 
 def _rows(name: str, values: Any) -> Any:
     """[N, d] of numbers: as it lies in the file where it is that already, to be read by slices; else in memory."""
-    if isinstance(values, h5py.Dataset) and values.ndim == 2:
+    if isinstance(values, (h5py.Dataset, arrays.Rows)) and values.ndim == 2:
         return values
     return flat(name, values)
 
