@@ -168,8 +168,8 @@ def recorded(pool: Pool, discount: float, horizon: int | None = None) -> Recorde
     rewards = np.asarray(pool.take(jnp.arange(int(lengths.sum()))).rewards, np.float64)
     episode = np.repeat(np.arange(len(lengths)), lengths)
     time = np.arange(len(rewards)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    within = time < horizon
-    rewards, episode, time = rewards[within], episode[within], time[within]
+    counted = time < horizon
+    rewards, episode, time = rewards[counted], episode[counted], time[counted]
     there = np.bincount(time, minlength=horizon)
     over = np.bincount(lengths[ended & (lengths < horizon)], minlength=horizon).cumsum()  # ended before step t
     weight = discount ** np.arange(horizon) / (there + over)

@@ -132,8 +132,8 @@ def _widths(path: Path, names: Sequence[str]) -> list[int]:
         if not file.metadata.num_rows:
             raise DataError(f"{path} holds no row")
         nested = [name for name in names if pyarrow.types.is_nested(file.schema_arrow.field(name).type)]
-        first = next(file.iter_batches(1, columns=nested)) if nested else None
-    return [vectors(path, name, first.column(name)).shape[1] if name in nested else 1 for name in names]
+        first = next(file.iter_batches(1, columns=nested)) if nested else {}
+    return [vectors(path, name, first[name]).shape[1] if name in nested else 1 for name in names]
 
 
 def vectors(path: Path, name: str, given: Any, first: int = 0) -> np.ndarray:
