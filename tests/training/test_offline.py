@@ -57,7 +57,8 @@ def test_several_runs_on_one_pool(folder, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["evaluate", *paths(folder), "--offline", "--all-steps", *QUICK])
     said = capsys.readouterr().out
-    assert "…" not in said and said.count("\n alone ") == said.count("\n shared ") == 4  # names stay whole
+    assert "…" not in said  # names stay whole: of two seeds and of one, each at two steps
+    assert (said.count("\n alone "), said.count("\n shared ")) == (4, 2)
     assert all(words in said for words in ("Deploy", "Sharing", "recorded, 12", "utds export"))
     alone, shared = (run_files.offline(folder / "runs" / name) for name in ("alone", "shared"))
     assert alone["comparison"] == shared["comparison"]
