@@ -143,8 +143,8 @@ class Known:
             return np.ascontiguousarray(table[:, names.index(task)])
         if meta.labelling == Zero.identity:
             raise DataError(
-                f"{dataset.name} holds no rewards of {task}; give them as a function or a goal, or use "
-                f"rewards='zero' for methods that need none"
+                f"{dataset.name} holds no rewards of {task}; choose a function as file.py:name, a goal, or zero for "
+                f"methods that need none"
             )
         if task == meta.task:
             raise DataError(
