@@ -49,9 +49,9 @@ def policy(*signs):
     return lambda observations: (observations @ np.array(signs, np.float32))[:, None]
 
 
-def value(signs, horizon, discount=0.9):
-    """Of a policy of the ring from state 0, step by step."""
-    state, total = 0, 0.0
+def value(signs, horizon, discount=0.9, start=0):
+    """Of a policy of the ring, step by step."""
+    state, total = start, 0.0
     for step in range(horizon):
         total += discount**step * REWARDS[state]
         state = (state + (signs[state] > 0)) % 4
@@ -74,6 +74,31 @@ def test_values_of_a_ring(ring, horizon):
         assert found[name].mean == pytest.approx(value(signs, horizon), abs=0.35), name
         low, high = found[name].interval
         assert low <= found[name].mean <= high
+
+
+def noisy_rings(seed, episodes=40, horizon=6):
+    """Episodes of random steps from any state of the ring, with noise on the rewards."""
+    random = np.random.default_rng(seed)
+    signs = random.choice([-1.0, 1.0], (episodes, horizon))
+    moved = np.cumsum(np.append(np.zeros((episodes, 1)), signs > 0, axis=1), axis=1)
+    states = (random.integers(0, 4, (episodes, 1)) + moved.astype(int)) % 4  # [E, H + 1]
+    rewards = REWARDS[states[:, :-1]] + random.normal(0, 0.3, signs.shape)
+    lengths = [horizon] * episodes
+    return share(
+        Dataset.from_arrays(
+            np.eye(4)[states.ravel()], signs.reshape(-1, 1), rewards.ravel(), lengths=lengths, task="main"
+        )
+    )
+
+
+def test_intervals_hold_the_value_in_most_repetitions():
+    """Data drawn anew 20 times; the true value is a sum by hand, over start states that are equally likely."""
+    signs = POLICIES["to the last"]
+    judge, starts = FQE(steps=300, **SMALL | {"num_critics": 5}), range(4)
+    truth = np.mean([value(signs, 6, start=start) for start in starts])
+    found = [judge.evaluate({"a": policy(*signs)}, noisy_rings(seed), seed)["a"] for seed in range(20)]
+    assert np.mean([estimate.mean for estimate in found]) == pytest.approx(truth, abs=0.15)
+    assert sum(low <= truth <= high for low, high in (estimate.interval for estimate in found)) >= 16
 
 
 def test_the_same_seed_gives_the_same_estimate(ring):
