@@ -55,7 +55,7 @@ def test_sharing_relabels_what_is_shared(record):
 
 def test_unknown_rewards_say_what_can_be_done(record):
     bare = without(record("walker-run"), "task_rewards", "physics")
-    with pytest.raises(DataError, match="walker-run holds neither rewards of walker-walk nor physics"):
+    with pytest.raises(DataError, match=r"walker-run holds neither rewards of walker-walk nor.*as file\.py:name"):
         Known().label(bare, "walker-walk")
     with pytest.raises(DataError, match="neither rewards of walker-fly"):
         Known().label(record("walker-run"), "walker-fly")
@@ -256,7 +256,7 @@ def test_main_data_without_rewards_is_labelled_like_the_rest(coded):
     main, other = (Dataset.from_steps(states, states / 9, lengths=[3, 3], task=task) for task in ("walk", "run"))
     pool = share(main, other, rewards="goal:0=2")
     assert np.asarray(pool.take(np.arange(8)).rewards).tolist() == [-1, 0, -2, -3] * 2
-    for rewards, message in (("known", "walk holds no rewards of walk; give them as a function or a goal"),
+    for rewards, message in (("known", "walk holds no rewards of walk; choose a function as file.py:name, a goal"),
                              ("learned", "walk holds no rewards to learn from")):  # fmt: skip
         with pytest.raises(DataError, match=message):
             share(main, other, rewards=rewards)

@@ -35,7 +35,8 @@ from utds.version import __version__
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], object]
 
 _STATES = 1 << 18  # per pass: physics is the widest column, so it is never read whole
-_FORMS = "known, learned, zero, a goal such as goal:0=0.5,1=-0.2, or a function of your own as file.py:name"
+_OTHERS = "learned, zero, a goal such as goal:0=0.5,1=-0.2, or a function of your own as file.py:name"
+_FORMS = f"known, {_OTHERS}"
 
 
 class Labelling(Protocol):
@@ -142,17 +143,17 @@ class Known(Labelling):
             return np.ascontiguousarray(table[:, names.index(task)])
         if meta.labelling == Zero.identity:
             raise DataError(
-                f"{dataset.name} holds no rewards of {task}; give them as a function or a goal, or use "
-                f"rewards='zero' for methods that need none"
+                f"{dataset.name} holds no rewards of {task}; choose a function as file.py:name, a goal, or zero for "
+                f"methods that need none"
             )
         if task == meta.task:
             raise DataError(
                 f"the rewards of {dataset.name} are no facts but labels ({meta.labelling}), unlike the main data's; "
-                f"label both alike, or share it with rewards='learned', 'zero' or a function"
+                f"label both alike, or choose other rewards: {_OTHERS}"
             )
         raise DataError(
             f"{dataset.name} holds neither rewards of {task} nor physics to compute them from; "
-            f"share it with rewards='learned', 'zero' or a function"
+            f"choose other rewards: {_OTHERS}"
         )
 
 

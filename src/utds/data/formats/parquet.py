@@ -1,7 +1,7 @@
 """Parquet files through pyarrow, a few columns and a few rows at a time.
 
-A column of numbers, or of lists of equally many numbers, gives [N, d]. What is held of a file at once are the pages of
-at most `GROUP` columns, so that reading one takes little more memory than what is made of it.
+A column of numbers, or of lists of equally many numbers, gives [N, d]. At most `GROUP` columns are decoded together;
+what pyarrow itself keeps beside them is its own affair, and in a small file it is more than what is made of it.
 """
 
 import contextlib
