@@ -132,10 +132,10 @@ def to_markdown(study: Study) -> str:
     lines = [f"# {title(study, lead)}", "", sentence(study, lead), ""]
     lines += [tuning(study), ""] if tuning(study) else []
     for judged in study.comparisons:
-        title = (
+        about = (
             f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}, on {', '.join(judged.sources)}"
         )
-        lines += ["## Judged without a simulator", "", f"{title}. {' '.join(judged.verdict)}", ""]
+        lines += ["## Judged without a simulator", "", f"{about}. {' '.join(judged.verdict)}", ""]
         lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(judged))
         lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
     if gains:
@@ -153,8 +153,8 @@ def to_markdown(study: Study) -> str:
     if study.outcomes:
         columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
         lines += ["## Settings", "", *_table(columns, _settings(study))]
-    for title, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
-        lines += [f"## {title}", "", *(f"- {line}" for line in named), ""] if named else []
+    for heading, named in (("To be wary of", study.warnings), ("Missing", study.missing)):
+        lines += [f"## {heading}", "", *(f"- {line}" for line in named), ""] if named else []
     return "\n".join(lines)
 
 
