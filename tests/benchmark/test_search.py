@@ -199,9 +199,12 @@ def test_a_search_from_beginning_to_end(stored, tmp_path, capsys):
     facts = json.loads((reported / "cell.json").read_text())
     assert facts["fields"] == {"width": 8, "layers": 1} | best and facts["trials"] == 2
     before = {file: file.stat().st_mtime_ns for file in out.rglob("result.json")}
-    main(["benchmark", "run", str(path), "--out", str(out), "--workers=1"])  # nothing is done again
-    assert {file: file.stat().st_mtime_ns for file in out.rglob("result.json")} == before
     capsys.readouterr()
+    main(["benchmark", "run", str(path), "--out", str(out), "--workers=1", "--json"])  # nothing is done again
+    assert {file: file.stat().st_mtime_ns for file in out.rglob("result.json")} == before
+    said = capsys.readouterr()
+    parts = [(part["name"], part["done"], part["failed"]) for part in json.loads(said.out)["parts"]]
+    assert parts == [("tuned, search", 2, 0), ("tuned", 1, 0)] and "search.toml" in said.err
     main(["report", str(out), "-o", str(tmp_path / "report.html")])
     assert "a search of 2 trials on other settings" in (tmp_path / "report.html").read_text()
     assert "1 runs" in (tmp_path / "report.html").read_text()  # trials are not reported

@@ -1,5 +1,6 @@
 """`utds report` from the command line: files, one line for what is wrong, exit codes; the guide's snippet runs."""
 
+import json
 import re
 from pathlib import Path
 
@@ -21,6 +22,15 @@ def test_writes_what_is_asked_for(benchmark_tree, tmp_path, capsys):
     page = out.read_text()
     assert not re.search(r"(src|href)=\"(?!#)", page) and "url(http" not in page and "@import" not in page
     assert csv.read_text().count("\n") > 200 and markdown.read_text().startswith("# With UTDS, sharing helps")
+
+
+def test_json(benchmark_tree, tmp_path, capsys):
+    main(["report", str(benchmark_tree), "-o", str(tmp_path / "report.html"), "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["headline"].startswith("With UTDS, sharing helps") and found["verdict"] == "helps"
+    gain = found["sharing"]["gain"]
+    assert found["sharing"]["algorithm"] == "utds" and 0 < gain["low"] < gain["value"] < gain["high"]
+    assert found["written"] == [str(tmp_path / "report.html")] and found["missing"] == []
 
 
 def test_warns_and_goes_on(write_run, tmp_path, capsys):

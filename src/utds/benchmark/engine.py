@@ -71,17 +71,19 @@ def run_matrix(
     retry: bool = False,
     search_only: bool = False,
     algorithms: Sequence[str] = (),
-) -> int:
-    """A matrix's search, if it has one, then its cells with the fields found. Returns how many cells have failed.
+) -> list[Status]:
+    """A matrix's search, if it has one, then its cells with the fields found. Returns how far each of them came.
 
     A trial that fails is a bad trial, not a failure of the matrix. Where algorithms are named, cells of others wait.
     """
-    found = None
+    found, statuses = None, []
     if matrix.search is not None:
         trials = list(matrix.search.cells(matrix))
-        run(f"{matrix.name}, search", trials, out, start, retry)
+        statuses.append(run(f"{matrix.name}, search", trials, out, start, retry))
         found = conclude(matrix, out)
-    return 0 if search_only else run(matrix.name, matrix.cells(found, algorithms), out, start, retry)
+    if not search_only:
+        statuses.append(run(matrix.name, matrix.cells(found, algorithms), out, start, retry))
+    return statuses
 
 
 def conclude(matrix: Matrix, out: Path) -> dict[str, dict[str, Any]]:
@@ -103,8 +105,8 @@ def run(
     out: Path,
     start: Callable[[Sequence[Job]], Engine],
     retry: bool = False,
-) -> int:
-    """Run what isn't done. Cells that have failed before stay failed unless `retry`. Returns how many have failed."""
+) -> Status:
+    """Run what isn't done. Cells that have failed before stay failed unless `retry`. Returns how far all came."""
     found, console = locate(cells, out), Console(stderr=True)
     for moved in set_aside(found, out):
         console.print(f"superseded by a changed configuration, data or version: {moved}", highlight=False)
@@ -122,7 +124,7 @@ def run(
     console.print(status.headline(), highlight=False)
     for cell_dir in status.which("failed"):
         console.print(f"failed: {cell_dir.folder}: {cell_dir.error}", highlight=False, soft_wrap=True)
-    return status.count("failed")
+    return status
 
 
 def jobs(todo: Sequence[CellDir], cells: Sequence[Cell]) -> list[Job]:

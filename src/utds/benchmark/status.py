@@ -85,7 +85,7 @@ class Status:
         return found
 
     def to_json(self) -> dict[str, Any]:
-        """Counts for each algorithm, and every cell that is running, failed or stopped."""
+        """Counts in all and for each algorithm, and every cell that is running, failed or stopped."""
         counts = {name: {state: found[state] for state in STATES} for name, found in self.counts().items()}
         cells = [
             {"cell": d.cell.name, "folder": str(d.folder), "state": state, "step": d.step, "steps": d.cell.steps}
@@ -93,7 +93,9 @@ class Status:
             for state in ("running", "failed", "stopped")
             for d in self.which(state)
         ]
-        return {"name": self.name, "cells": len(self.dirs), "algorithms": counts, "unfinished": cells}
+        found: dict[str, Any] = {"name": self.name, "cells": len(self.dirs)}
+        found |= {state: self.count(state) for state in STATES}
+        return found | {"algorithms": counts, "unfinished": cells}
 
     def render(self) -> RenderableType:
         table = terminal.table("algorithm", numbers=STATES)

@@ -1,5 +1,7 @@
 """`utds benchmark plan | run | status`: many settings, algorithms and seeds, on one machine or on a cluster."""
 
+import contextlib
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -70,6 +72,7 @@ def run(
     cpus: float = 1.0,
     gpus: float | None = None,
     ship: bool = False,
+    json: bool = False,
 ) -> None:
     """Run the cells of a matrix that aren't done yet. Stop it as you like; the same command resumes it.
 
@@ -90,8 +93,9 @@ def run(
         gpus: for each worker, of this machine or of the cluster: 0.5 puts two on a GPU, 0 leaves GPUs alone; by default
             one where there are any
         ship: send the datasets through Ray's object store, for nodes that can't read the folder of datasets
+        json: print the folder and how many cells are done and failed as JSON, each part as `benchmark status` has it
     """
-    from utds import files
+    from utds import files, terminal
     from utds.benchmark import devices
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
@@ -125,9 +129,11 @@ def run(
     if generate is not None:
         planning.generate(cells, generate)
     planning.require(cells)
-    with files.lock(folder / "lock", f"the matrix {folder}"):
-        failed = engines.run_matrix(found, folder, start, retry, search_only, algorithms)
-    if failed:
+    with files.lock(folder / "lock", f"the matrix {folder}"), _for_people(json):
+        statuses = engines.run_matrix(found, folder, start, retry, search_only, algorithms)
+    if json:
+        terminal.print_json({"folder": str(folder), "parts": [status.to_json() for status in statuses]})
+    if not search_only and statuses[-1].count("failed"):
         raise SystemExit(1)
 
 
@@ -158,6 +164,11 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
         terminal.print_json([status.to_json() for status in watching.statuses(found, folder)])
         return
     watching.watch(found, folder, once)
+
+
+def _for_people(json: bool) -> contextlib.AbstractContextManager[object]:
+    """Where JSON is asked for, the table of a search and what workers of a cluster print go to stderr."""
+    return contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext()
 
 
 def _check_cluster(engine: str, address: str | None, cpus: float, gpus: float | None, ship: bool) -> None:

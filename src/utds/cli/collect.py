@@ -1,13 +1,17 @@
 """`utds collect` and `utds data generate`: making the benchmark's data."""
 
 import contextlib
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from utds.collection import Collect
 from utds.errors import ConfigError
+
+if TYPE_CHECKING:
+    from utds.data.dataset import Dataset
 
 Task = Annotated[str, tyro.conf.arg(metavar="TASK")]
 
@@ -19,6 +23,7 @@ def collect(
     out: Path | None = None,
     ladder: Path | None = None,
     overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Train TD3 online on a task, record everything, and store the seven kinds of data.
 
@@ -33,11 +38,12 @@ def collect(
         out: working folder; by default collections/<task>-<seed>
         ladder: also write the policies from untrained to best to this file
         overwrite: replace stored datasets
+        json: print the folder, the file of policies and the datasets as JSON
     """
-    from utds import domains, files
+    from utds import domains, files, terminal
     from utds.collection import kinds as made
     from utds.collection.online import Collection
-    from utds.data import store
+    from utds.data import store, summary
 
     domains.task(config.task)
     wanted = made.checked(kinds, episodes)
@@ -56,11 +62,17 @@ def collect(
         policies = collection.ladder()
         if ladder is not None:
             policies.save(ladder)
+        stored = []
         for kind in wanted:
             if kind in there:
-                print(f"{config.task}/{kind}: stored already")
+                stored.append(store.load(f"{config.task}/{kind}"))
+                _say(f"{config.task}/{kind}: stored already", json)
             else:
-                _store(made.from_collection(collection, policies, kind, episodes), config.task, kind, overwrite)
+                dataset = made.from_collection(collection, policies, kind, episodes)
+                stored.append(_store(dataset, f"{config.task}/{kind}", overwrite, json))
+    if json:
+        where = {"folder": str(collection.folder), "ladder": None if ladder is None else str(ladder)}
+        terminal.print_json(where | {"datasets": [summary.stored(dataset) for dataset in stored]})
 
 
 def generate(
@@ -71,6 +83,7 @@ def generate(
     seed: int = 0,
     policies: Path | None = None,
     overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Make the seven kinds of data of a task in seconds, by rolling out policies that ship with the package.
 
@@ -83,21 +96,32 @@ def generate(
         seed: of start states and noise
         policies: a file that `utds collect --ladder` wrote, in place of the shipped one
         overwrite: replace stored datasets
+        json: print the datasets as JSON
     """
+    from utds import terminal
     from utds.collection import kinds as made
     from utds.collection import ladder
-    from utds.data import store
+    from utds.data import store, summary
 
     wanted = made.checked(kinds, episodes)
     found = ladder.load(task, policies)
     with contextlib.ExitStack() as held:
         for kind in wanted:
             held.enter_context(store.claim(f"{task}/{kind}", overwrite=overwrite))
-        for kind in wanted:
-            _store(made.generate(found, kind, episodes, seed), task, kind, overwrite)
+        stored = [
+            _store(made.generate(found, kind, episodes, seed), f"{task}/{kind}", overwrite, json) for kind in wanted
+        ]
+    if json:
+        terminal.print_json([summary.stored(dataset) for dataset in stored])
 
 
-def _store(dataset, task: str, kind: str, overwrite: bool) -> None:
-    stored = dataset.save(f"{task}/{kind}", overwrite=overwrite)
+def _store(dataset: "Dataset", id: str, overwrite: bool, json: bool) -> "Dataset":
+    stored = dataset.save(id, overwrite=overwrite)
     returns = stored.returns
-    print(f"{stored.name}: {stored.episodes} episodes, return {returns.mean():.0f} ± {returns.std():.0f}")
+    _say(f"{stored.name}: {stored.episodes} episodes, return {returns.mean():.0f} ± {returns.std():.0f}", json)
+    return stored
+
+
+def _say(line: str, json: bool) -> None:
+    """Where JSON is asked for, lines for people go to stderr."""
+    print(line, file=sys.stderr if json else sys.stdout)

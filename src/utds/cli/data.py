@@ -8,7 +8,9 @@ import tyro
 from utds.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from utds.data.dataset import Dataset
     from utds.data.importing import Imported
+    from utds.data.labelling import Labelling
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
@@ -164,6 +166,7 @@ def export(
     target: Annotated[str, tyro.conf.arg(metavar="TARGET")],
     /,
     format: str = "auto",
+    json: bool = False,
 ) -> None:
     """Export a dataset for other tools, its actions in the robot's unit.
 
@@ -174,11 +177,16 @@ def export(
         target: a folder to be made (exorl), or a file ending in .npz (arrays), .hdf5 (d4rl) or .parquet (table);
             with --format minari the id of a dataset in Minari's store, such as robot/walk-v0
         format: auto, exorl, arrays, d4rl, table or minari
+        json: print what was written, and where, as JSON
     """
-    from utds.data import importing, store
+    from utds import terminal
+    from utds.data import importing, store, summary
 
     dataset = store.load(id)
     importing.export(dataset, target, format)
+    if json:
+        terminal.print_json(summary.stored(dataset) | {"target": target})
+        return
     print(f"{dataset.name}: {dataset.episodes} episodes written to {target}")
 
 
@@ -191,6 +199,7 @@ def relabel(
     penalty: float = 0.0,
     save: str | None = None,
     overwrite: bool = False,
+    json: bool = False,
 ) -> None:
     """Give a dataset the rewards of a different task; results are kept beside it, so that sharing finds them ready.
 
@@ -205,34 +214,42 @@ def relabel(
         penalty: standard deviations to subtract from a learned reward
         save: store the relabelled dataset under this id
         overwrite: replace a dataset of that id
+        json: print the returns, notes on the labels, and under which digest it was stored, as JSON
     """
     import time
 
-    from rich.console import Console
-
+    from utds import terminal
     from utds.data import labelling, store, summary
 
     if penalty and rewards != "learned":
         raise ConfigError("--penalty is for learned rewards; add: --rewards learned")
-    console, chosen = Console(), labelling.make(f"learned:penalty={penalty}" if penalty else rewards)
+    chosen = labelling.make(f"learned:penalty={penalty}" if penalty else rewards)
     dataset, source = store.load(id), store.load(main) if main else None
-    if source is not None and not chosen.uses_main:
-        raise ConfigError("--main is for learned rewards; add: --rewards learned")
-    if source is None and chosen.uses_main:
-        raise ConfigError(f"a learned reward needs data of {task} to learn from; add: --main {task}/medium-replay")
-    if source is not None and source.metadata.task != task:
-        raise ConfigError(f"{main} carries rewards of {source.metadata.task}; learn {task} from data of {task}")
+    _check_source(source, task, chosen)
     with store.claim(save, overwrite=overwrite) if save else contextlib.nullcontext():
         begin = time.perf_counter()
         relabelled = labelling.relabel(dataset, task, chosen, main=source)
         seconds = time.perf_counter() - begin
         truth = labelling.Known().label(dataset, task) if labelling.is_known(dataset, task) else None
-        console.print(summary.picture(relabelled.returns, f"returns of {id} as {task}"))
-        console.print(f"{dataset.size} transitions labelled in {seconds:.2f} s")
-        for note in chosen.notes(dataset, source, truth):
-            console.print(note)
-        if save:
-            print(f"stored as {relabelled.save(save, overwrite=overwrite).name}")
+        notes = chosen.notes(dataset, source, truth)
+        if not json:
+            picture = summary.picture(relabelled.returns, f"returns of {id} as {task}")
+            terminal.show(picture, f"{dataset.size} transitions labelled in {seconds:.2f} s", *notes)
+        stored = relabelled.save(save, overwrite=overwrite) if save else None
+    if json:
+        terminal.print_json({"from": id, **summary.relabelled(relabelled, stored), "seconds": seconds, "notes": notes})
+    elif stored is not None:
+        print(f"stored as {stored.name}")
+
+
+def _check_source(source: "Dataset | None", task: str, rewards: "Labelling") -> None:
+    """A learned reward has data of the task to learn from, and no other kind of reward has."""
+    if source is not None and not rewards.uses_main:
+        raise ConfigError("--main is for learned rewards; add: --rewards learned")
+    if source is None and rewards.uses_main:
+        raise ConfigError(f"a learned reward needs data of {task} to learn from; add: --main {task}/medium-replay")
+    if source is not None and source.metadata.task != task:
+        raise ConfigError(f"{source.name} carries rewards of {source.metadata.task}; learn {task} from data of {task}")
 
 
 def _columns(given: tuple[str, ...]) -> dict[str, str] | None:

@@ -117,6 +117,7 @@ def report(
     out: Annotated[Path, tyro.conf.arg(aliases=["-o"])] = Path("report.html"),
     csv: Path | None = None,
     markdown: Path | None = None,
+    json: bool = False,
 ) -> None:
     """Make one self-contained HTML page of all finished runs below a folder: does sharing help, and how sure is it?
 
@@ -127,8 +128,9 @@ def report(
         out: the page to write; it opens anywhere, with no server and no network
         csv: also write every seed's result to this file
         markdown: also write the tables to this file
+        json: print the headline, the verdict on sharing with its numbers, and the files as JSON
     """
-    from utds import files
+    from utds import files, terminal
     from utds import report as room
     from utds.report import findings, text
 
@@ -143,11 +145,15 @@ def report(
         print(f"utds: missing: {len(found.missing) - SHOWN} more, all named on the page", file=sys.stderr)
     room.write(found, out, csv, markdown)
     lead = next(filter(None, (findings.gain(found, a) for a in found.sharing)), None)
+    written = [str(path) for path in (out, csv, markdown) if path]
+    if json:
+        terminal.print_json(text.to_json(found, lead) | {"written": written})
+        return
     print(f"{text.title(found, lead)}. {text.sentence(found, lead)}")
-    print("wrote " + ", ".join(str(path) for path in (out, csv, markdown) if path))
+    print("wrote " + ", ".join(written))
 
 
-def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
+def theory(out: Path, seed: int = 0, size: float = 1.0, json: bool = False) -> None:
     """Show the linear-MDP theory numerically and write one page of figures with what each shows.
 
     Prints a line for every requirement and ends with exit code 1 if one of them does not hold.
@@ -158,20 +164,23 @@ def theory(out: Path, seed: int = 0, size: float = 1.0) -> None:
         out: folder for index.html and the figures (SVG)
         seed: seed of every random problem and dataset
         size: multiplies the number of datasets and problems; 1 takes under a minute
+        json: print every statement with what was measured and whether it holds as JSON
     """
-    import sys
-
-    from utds import files, progress
+    from utds import files, progress, terminal
     from utds.linear import page
 
     files.check_folder(out)
     with progress.bar("theory", total=len(page.STATEMENTS), unit="statements") as advance:
         reports = page.write(out, seed, size, advance)
     required = [fact for report in reports for fact in report.facts if fact.holds is not None]
-    for fact in required:
-        print(f"{'✓' if fact.holds else '✗'} {fact.what}: {fact.value} (required {fact.required})")
     held = sum(bool(fact.holds) for fact in required)
-    print(f"{held} of {len(required)} requirements hold; see {out / 'index.html'}")
+    if json:
+        statements = [report.to_json() for report in reports]
+        terminal.print_json({"page": str(out / "index.html"), "seed": seed, "size": size, "statements": statements})
+    else:
+        for fact in required:
+            print(f"{'✓' if fact.holds else '✗'} {fact.what}: {fact.value} (required {fact.required})")
+        print(f"{held} of {len(required)} requirements hold; see {out / 'index.html'}")
     if held < len(required):
         sys.exit(1)
 

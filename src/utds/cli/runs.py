@@ -1,5 +1,6 @@
 """`utds runs list | compare | remove`: what was trained, how runs differ, and tidying up."""
 
+import sys
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Annotated, Any
@@ -74,7 +75,7 @@ def compare(runs: Runs, /, json: bool = False) -> None:
     terminal.show("return: mean ± standard error over seeds; differences with 95 % intervals (Welch) from two seeds on")
 
 
-def remove(runs: Runs, /, yes: bool = False) -> None:
+def remove(runs: Runs, /, yes: bool = False, json: bool = False) -> None:
     """Remove run directories; without --yes only say what would be removed.
 
     Example: utds runs remove runs/walker-walk-utds --yes
@@ -82,7 +83,9 @@ def remove(runs: Runs, /, yes: bool = False) -> None:
     Args:
         runs: run directories; anything else is refused
         yes: really remove them
+        json: print the runs, their sizes and whether they were removed as JSON
     """
+    from utds import terminal
     from utds.training import overview
 
     if not runs:
@@ -93,8 +96,12 @@ def remove(runs: Runs, /, yes: bool = False) -> None:
     for path, size in zip(runs, sizes, strict=True):
         if yes:
             overview.remove(path)
-        print(f"{'removed' if yes else 'would remove'} {path} ({size / 1e6:.1f} MB)")
-    if not yes:
+        said = f"{'removed' if yes else 'would remove'} {path} ({size / 1e6:.1f} MB)"
+        print(said, file=sys.stderr if json else sys.stdout)
+    if json:
+        rows = zip(runs, sizes, strict=True)
+        terminal.print_json([{"run": str(path), "bytes": size, "removed": yes} for path, size in rows])
+    elif not yes:
         print("nothing was removed; pass --yes to remove " + ("it" if len(runs) == 1 else "them"))
 
 

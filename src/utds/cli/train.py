@@ -147,20 +147,22 @@ def evaluate(
         files.check_file(video)
     results = [(run, run.evaluate(episodes, seed, env)) for run in found]
     if json:
-        return terminal.print_json({str(run.path): result.to_json() for run, result in results})
-    for run, result in results:
-        print(result if len(found) == 1 else f"{run.path}: {result}")
+        terminal.print_json({str(run.path): result.to_json() for run, result in results})
+    else:
+        for run, result in results:
+            print(result if len(found) == 1 else f"{run.path}: {result}")
     if video is not None:
-        _film(found[0], video, seed)
+        said = _film(found[0], video, seed)
+        print(said, file=sys.stderr if json else sys.stdout)
 
 
-def _film(run: Any, video: Path, seed: int) -> None:
+def _film(run: Any, video: Path, seed: int) -> str:
     import functools
 
     from utds import evaluation, training
 
     act = functools.partial(training.act, run.algorithm, run.policy())
-    print(f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}")
+    return f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}"
 
 
 def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
@@ -195,6 +197,7 @@ def export(
     seed: int | None = None,
     step: int | None = None,
     ensemble: bool = False,
+    json: bool = False,
 ) -> None:
     """Write a policy as an ONNX file, normalisation included, checked against the original.
 
@@ -206,11 +209,18 @@ def export(
         seed: whose policy; by default the first seed's
         step: of a policy that was kept along training; by default the last
         ensemble: also export the critics: a second output gives the uncertainty of each action
+        json: print the file and whose policy it holds as JSON
     """
-    from utds import files, training
+    from utds import files, terminal, training
 
     files.check_file(target)
-    print(f"wrote {training.Run(run).export(target, seed, ensemble, step)}")
+    found = training.Run(run)
+    written = found.export(target, seed, ensemble, step)
+    if json:
+        whose = {"run": str(run), "task": found.config["task"], "seed": found.seeds[0] if seed is None else seed}
+        terminal.print_json({"file": str(written), **whose, "step": step, "ensemble": ensemble})
+        return
+    print(f"wrote {written}")
 
 
 def _overrides(given: tuple[str, ...]) -> dict[str, Any]:

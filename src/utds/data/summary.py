@@ -111,6 +111,34 @@ def imported(each: Imported, digest: str | None) -> dict[str, Any]:
     }
 
 
+def stored(dataset: Dataset) -> dict[str, Any]:
+    """What commands that store a dataset print of it with `--json`: names as in `rows`."""
+    return {
+        "id": dataset.name,
+        "task": dataset.metadata.task,
+        "kind": dataset.metadata.kind,
+        **_counted(dataset),
+        "digest": dataset.digest,
+    }
+
+
+def relabelled(dataset: Dataset, stored: Dataset | None) -> dict[str, Any]:
+    """What `utds relabel --json` prints of the data with its new rewards; no id: it wasn't stored."""
+    return {
+        "id": None if stored is None else stored.name,
+        "task": dataset.metadata.task,
+        "labelling": dataset.metadata.labelling,
+        **_counted(dataset),
+        "digest": None if stored is None else stored.digest,
+    }
+
+
+def _counted(dataset: Dataset) -> dict[str, Any]:
+    """Its size and its returns in four numbers."""
+    returns = {"return_mean": float(dataset.returns.mean()), "return_std": float(dataset.returns.std())}
+    return {"episodes": dataset.episodes, "steps": dataset.size, **returns}
+
+
 def as_json(dataset: Dataset) -> dict[str, Any]:
     """What `utds data show --json` prints."""
     return {

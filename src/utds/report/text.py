@@ -4,6 +4,8 @@ import csv
 import io
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from utds.algorithms import entries
 from utds.benchmark import aggregate
@@ -64,6 +66,23 @@ def sentence(study: Study, gain: Gain | None) -> str:
         return f"{text}. One side or both have a single seed everywhere, so there is no interval: run more seeds."
     text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
     return f"{text} Taken one by one, {gain.up} of the settings gain clearly and {gain.down} lose clearly."
+
+
+def to_json(study: Study, gain: Gain | None) -> dict[str, Any]:
+    """What `utds report --json` prints: the headline, the numbers behind it, and what is missing or to be wary of."""
+    numbers = None
+    if gain is not None:
+        intervals = {"gain": gain.gain._asdict(), "probability": gain.probability._asdict()}
+        numbers = asdict(gain) | intervals | {"unit": unit(study)}
+    return {
+        "headline": title(study, gain),
+        "sentence": sentence(study, gain),
+        "verdict": gain and gain.verdict,
+        "sharing": numbers,
+        "runs": len(study.results),
+        "warnings": study.warnings,
+        "missing": study.missing,
+    }
 
 
 def tuning(study: Study) -> str:

@@ -1,7 +1,7 @@
 """The paper's statements on linear MDPs, each an experiment: `run(rng, size, advance)`, then `facts` and `PICTURES`."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from utds import figures
@@ -46,6 +46,11 @@ class Report:
     code: tuple[str, ...]  # the functions that compute it
     facts: tuple[Fact, ...]
     pictures: tuple[Picture, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """What was measured; the statement holds if all that is required of it does."""
+        facts = [asdict(fact) | {"holds": None if fact.holds is None else bool(fact.holds)} for fact in self.facts]
+        return {"title": self.title, "holds": all(fact["holds"] is not False for fact in facts), "facts": facts}
 
 
 Draw = Callable[[Any, "figures.Axes"], str]  # draws a result on axes; returns the caption
