@@ -18,7 +18,7 @@ def load(name):
     return module
 
 
-def test_own_robot_goes_from_logs_to_a_control_loop(tmp_path, capsys, monkeypatch):
+def test_own_robot_goes_from_logs_to_a_control_loop(tmp_path, capsys, monkeypatch, optimised):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "store"))
     load("own_robot").main(str(tmp_path / "run"), steps=200, fit=100)
     said = capsys.readouterr().out

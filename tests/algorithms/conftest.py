@@ -1,6 +1,6 @@
 """Fixtures: batches and pools whose contents are known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,10 +15,12 @@ from utds.data.pool import Batch, Pool
 SIZE = 512  # own transitions of every problem
 
 
-@pytest.fixture(autouse=True)
-def trusted_dynamics(monkeypatch) -> None:
-    """Made-up problems have no dynamics to compare."""
-    monkeypatch.setattr("utds.training.trainer.check_dynamics", lambda datasets: None)
+@pytest.fixture(scope="module", autouse=True)
+def trusted_dynamics() -> Iterator[None]:
+    """Made-up problems have no dynamics to compare, runs that a module shares included."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("utds.training.trainer.check_dynamics", lambda datasets: None)
+        yield
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ FOLDERS = (set(VALUES["str"]) - {"", " ", "/", ".", "..", "../..", "a\nb", "\udc
 ALLOWED: list[tuple[str, set[str] | None, set[str], set[str]]] = [
     ("seeds are numbered from 0", EVERY, {"--seed", "--first-seed"}, {"0"}),
     ("a seed has up to 32 bits", set(TREE) - {"export"}, {"--seed", "--first-seed"}, {MOST}),
-    ("as without the option", EVERY, {"--kinds", "--set", "--columns", "--logger"}, {"no value"}),
+    ("as without the option", EVERY, {"--kinds", "--set", "--columns", "--logger", "--algorithms"}, {"no value"}),
     ("as without the option", {"train"}, {"--share"}, {"no value"}),
     ("a folder is made, or one that exists is written to", WRITING, {"--out"}, {"NOWHERE/x", "FOLDER"}),
     ("a file is replaced", {"collect", "evaluate", "report"}, {"--ladder", "--video", "--csv", "--markdown"}, {"FILE"}),
@@ -111,7 +111,7 @@ ALLOWED: list[tuple[str, set[str] | None, set[str], set[str]]] = [
     ("no runs there yet", {"runs list"}, {"folder"}, {"FOLDER"}),
     ("long, but what was asked for", {"collect", "train", "evaluate", "quickstart"}, {"--episodes"}, {MOST}),
     ("long, but what was asked for", {"train"}, {"--steps"}, {MOST}),
-    ("long, but what was asked for", {"benchmark run"}, {"--generate"}, {MOST}),
+    ("long, but what was asked for", {"benchmark run", "data generate"}, {"--generate", "--episodes"}, {MOST}),
     ("beyond the end: at the end alone", EVERY, {"--eval-every", "--checkpoint-every", "--evaluate-every"}, {MOST}),
     ("no more are started than there are cells or cores", EVERY, {"--workers", "--threads"}, {MOST}),
     ("a choice: no discount, noise or warm-up", {"collect"}, {"--discount", "--noise", "--warmup"}, {"0"}),

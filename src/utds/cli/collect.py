@@ -109,10 +109,11 @@ def generate(
         for kind in wanted:
             held.enter_context(store.claim(f"{task}/{kind}", overwrite=overwrite))
         stored = [
-            _store(made.generate(found, kind, episodes, seed), f"{task}/{kind}", overwrite, json) for kind in wanted
+            summary.stored(_store(made.generate(found, kind, episodes, seed), f"{task}/{kind}", overwrite, json))
+            for kind in wanted
         ]
     if json:
-        terminal.print_json([summary.stored(dataset) for dataset in stored])
+        terminal.print_json(stored)
 
 
 def _store(dataset: "Dataset", id: str, overwrite: bool, json: bool) -> "Dataset":

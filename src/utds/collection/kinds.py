@@ -98,14 +98,14 @@ def _spaced(collection: Collection, steps: int, episodes: int) -> Iterator[Episo
         yield Episodes(*(column[rows] for column in block))
 
 
-def _plan(ladder: Ladder, kind: str, episodes: int, seed: int) -> list[tuple[Act | None, int, float, bool]]:
+def _plan(ladder: Ladder, kind: str, episodes: int, seed: int) -> Iterable[tuple[Act | None, int, float, bool]]:
     """(policy or None for uniform actions, episodes, noise, whether to start as in exploration) of each part."""
     medium, best = ladder.medium, len(ladder) - 1
     if kind == "uniform":
         return [(None, episodes, 0.0, False)]
     if kind == "random":
-        counts = [min(rollout.LOCKSTEP, episodes - first) for first in range(0, episodes, rollout.LOCKSTEP)]
-        return [(ladder.fresh(count, _seed(seed, i)), count, NOISE, False) for i, count in enumerate(counts)]
+        counts = (min(rollout.LOCKSTEP, episodes - first) for first in range(0, episodes, rollout.LOCKSTEP))
+        return ((ladder.fresh(count, _seed(seed, i)), count, NOISE, False) for i, count in enumerate(counts))
     if kind == "medium":
         return [(ladder.act(medium), episodes, NOISE, False)]
     if kind == "expert":
