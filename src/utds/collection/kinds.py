@@ -104,8 +104,8 @@ def _plan(ladder: Ladder, kind: str, episodes: int, seed: int) -> Iterable[tuple
     if kind == "uniform":
         return [(None, episodes, 0.0, False)]
     if kind == "random":
-        counts = (min(rollout.LOCKSTEP, episodes - first) for first in range(0, episodes, rollout.LOCKSTEP))
-        return ((ladder.fresh(count, _seed(seed, i)), count, NOISE, False) for i, count in enumerate(counts))
+        blocks = (min(rollout.LOCKSTEP, episodes - first) for first in range(0, episodes, rollout.LOCKSTEP))
+        return ((ladder.fresh(count, _seed(seed, i)), count, NOISE, False) for i, count in enumerate(blocks))
     if kind == "medium":
         return [(ladder.act(medium), episodes, NOISE, False)]
     if kind == "expert":
