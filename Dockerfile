@@ -1,5 +1,5 @@
 # docker build -t utds .                                            # installs everything
-# docker run --rm -v "$PWD/out:/work/out" utds                      # the quickstart; its pictures are in out/
+# docker run --rm -v "$PWD/out:/utds/out" utds                      # the quickstart; its pictures are in out/
 # docker run --rm utds make test                                    # the tests
 FROM python:3.12-slim
 
@@ -8,7 +8,7 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends chromium chromium-driver gcc libc6-dev libegl1 make \
     && rm -rf /var/lib/apt/lists/*
 
-WORKDIR /work
+WORKDIR /utds
 COPY . .
 RUN make install
 
