@@ -293,7 +293,7 @@ def tiles(name: str, given: Any, width: int) -> Iterator[tuple[slice, slice, np.
 def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray) -> np.ndarray:
     """[N + E, O] from what each step leaves and reaches, both [N, O]; refuses steps that don't chain.
 
-    Both are read in parts, arrays in a file too: only the result is ever held as a whole.
+    Both are read in parts and one after the other, arrays in a file too: only the result is ever held as a whole.
     """
     before, after = _sliceable(observations), _sliceable(next_observations)
     check_count("observations (given with next_observations)", len(before), lengths, 0)
@@ -302,17 +302,17 @@ def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray)
     if _width("next_observations", after) != width:
         raise DataError(f"next_observations has shape {list(after.shape)}; [n, {width}] is needed")
     states = np.empty((len(before) + len(lengths), width), np.float32)
-    ends, previous = np.cumsum(lengths), states[:0]
-    pairs = zip(tiles("observations", before, width), tiles("next_observations", after, width), strict=True)
-    for (rows, columns, left), (_, _, reached) in pairs:
-        if rows.start:  # the last step of the part before reached what the first step here leaves
-            check_chained(previous, left[:1], lengths, rows.start - 1)
-        check_chained(reached[:-1], left[1:], lengths, rows.start)
+    ends = np.cumsum(lengths)
+    for rows, columns, left in tiles("observations", before, width):
         for episode, part, place in _pieces(rows, ends):
             states[place.start + episode : place.stop + episode, columns] = left[part]
+    for rows, columns, reached in tiles("next_observations", after, width):
+        for episode, part, place in _pieces(rows, ends):
             if place.stop == ends[episode]:
                 states[place.stop + episode, columns] = reached[part.stop - 1]
-        previous = reached[-1:]
+        steps = np.arange(rows.start, rows.stop)
+        following = steps + np.searchsorted(ends, steps, side="right") + 1
+        check_chained(reached, states[following, columns], lengths, rows.start)
     return states
 
 

@@ -1,7 +1,7 @@
 """Parquet files through pyarrow, a few columns and a few rows at a time.
 
-A column of numbers, or of lists of equally many numbers, gives [N, d]. At most `GROUP` columns are decoded together;
-what pyarrow itself keeps beside them is its own affair, and in a small file it is more than what is made of it.
+A column of numbers, or of lists of equally many numbers, gives [N, d]. At most `GROUP` columns are decoded together,
+since pyarrow keeps several megabytes of each beside what it hands out.
 """
 
 import contextlib
@@ -14,8 +14,8 @@ import numpy as np
 from utds.data.columns import BLOCK
 from utds.errors import DataError, MissingExtra
 
-GROUP = 8  # columns read together
-_ROWS = 1 << 17  # decoded together
+GROUP = 2  # columns read together: pyarrow holds some megabytes of each
+_ROWS = 1 << 15  # decoded together
 _BUFFER = 1 << 20  # bytes of a column that are read from the disk together
 
 
@@ -89,8 +89,11 @@ def rows(path: Path) -> int:
 
 
 def column(path: Path, name: str) -> np.ndarray:
-    """[N, d] of one column, in its own dtype."""
-    return vectors(path, name, table(path, [name]).column(name))
+    """[N, d] of one column, in its own dtype; whole numbers in the smallest that holds them."""
+    values = vectors(path, name, table(path, [name]).column(name))
+    if values.dtype.kind in "iu" and values.size:
+        return values.astype(np.result_type(*map(np.min_scalar_type, (values.min(), values.max()))))
+    return values
 
 
 def table(path: Path, columns: Sequence[str] | None = None) -> Any:
