@@ -184,6 +184,11 @@ def test_the_behaviour_term_by_hand(batch):
     loss, metrics = algo.actor_loss(state.actor, state, batch)
     assert float(loss) == pytest.approx(expected, rel=1e-4)
     assert float(metrics["bc_weight"]) == pytest.approx(weight)
+    distance = float(metrics["bc_loss"])
+    for narrow, factor in ((distance / 2, 1.0), (3 * distance, 3.0)):  # data this wide binds as before, narrower more
+        loss, metrics = replace(algo, bc_narrow=narrow).actor_loss(state.actor, state, batch)
+        assert float(metrics["bc_weight"]) == pytest.approx(factor * weight, rel=1e-4)
+        assert float(loss) == pytest.approx(factor * weight * distance - q.mean() / scale, rel=1e-4)
     plain, _ = replace(algo, bc_weight=0.0, bc_weight_end=0.0).actor_loss(state.actor, state, batch)
     assert float(plain) == pytest.approx(-q.mean(), rel=1e-4)
 

@@ -142,7 +142,7 @@ def test_configs_survive_json_and_presets_only_name_fields(name):
 
 def test_where_presets_have_equal_fields_the_fast_one_gives_the_steps(make_pool):
     pool = make_pool(*(np.zeros(shape, np.float32) for shape in ((10, 3), (10, 2), (10,))))
-    assert algorithms.default_steps(algorithms.make("td3"), pool) == 2_000
+    assert algorithms.default_steps(algorithms.make("td3"), pool) == 3_500
 
 
 def test_paper_preset_is_table_1():

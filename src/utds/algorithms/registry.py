@@ -33,7 +33,7 @@ FORMER_FIELDS = {
 }
 
 BATCHES_PER_TRANSITION = 10 / 256  # the data's size decides how long to train: ten passes in batches of 256 …
-LEAST_STEPS, MOST_STEPS = 2_000, 10_000  # … within these bounds, rounded to hundreds
+LEAST_STEPS, MOST_STEPS = 3_500, 10_000  # … within these bounds, rounded to hundreds
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def _all_fields(kind: type[Algorithm], given: tuple[tuple[str, Any], ...]) -> di
 def default_steps(algorithm: Algorithm, pool: Pool) -> int:
     """Gradient steps for an algorithm on a pool where none are asked for: those of the preset that it is nearest to.
 
-    The fast preset takes ten passes over the data in batches of 256, at least 2,000 and at most 10,000 steps.
+    The fast preset takes ten passes over the data in batches of 256, at least 3,500 and at most 10,000 steps.
     """
     found = entry(name_of(algorithm))
     preset, _ = nearest_preset(found.name, asdict(algorithm))  # type: ignore[call-overload]

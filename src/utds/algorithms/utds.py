@@ -46,6 +46,7 @@ OODSource = Literal["policy", "uniform", "mixed"]
 
 
 LOG_WEIGHT = (-5.0, 3.0)  # bounds of the logarithm of a recorded action's weight
+LEAST_DISTANCE = 1e-3  # of policy and data, squared: what is closer doesn't bind any more
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,7 @@ class UTDS(TD3):
     bc_weight_end: float = 0.0  # that weight from `bc_steps` on, where it arrives linearly
     bc_steps: Steps = "30%"  # steps, or share of the run
     bc_temperature: float = 1.0  # log of an action's weight per standard deviation of the critics' preference for it
+    bc_narrow: float = 0.0  # data with a smaller weighted mean |π(s) − a|² binds more, in inverse proportion; 0: never
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,9 +158,9 @@ class UTDS(TD3):
             loss = -jnp.mean(q)
             return loss, {"actor_loss": loss}
         scale = jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-3)
-        weight = self.bc_weight_at(state.step)
         distance = jnp.mean((actions - batch.actions) ** 2, axis=1)
         bc_loss = jnp.mean(self.advantage_weights(state, batch, q) * distance)
+        weight = self.bc_weight_at(state.step) * self.precision(bc_loss)
         loss = weight * bc_loss - jnp.mean(q) / scale
         return loss, {"actor_loss": loss, "bc_loss": bc_loss, "bc_weight": weight, "bc_distance": jnp.mean(distance)}
 
@@ -169,6 +171,11 @@ class UTDS(TD3):
         advantage /= jnp.maximum(jnp.std(advantage), 1e-6)
         weights = jnp.exp(jnp.clip(self.bc_temperature * advantage, *LOG_WEIGHT))
         return weights / jnp.mean(weights)
+
+    def precision(self, distance: Array) -> Array:
+        """1, and more where the data's actions are told better than `bc_narrow` by their state, as in a likelihood."""
+        close = jnp.maximum(jax.lax.stop_gradient(distance), LEAST_DISTANCE)
+        return jnp.maximum(self.bc_narrow / close, 1)
 
     def bc_weight_at(self, step: Array) -> Array:
         """From `bc_weight` linearly to `bc_weight_end`, and staying there."""
@@ -266,13 +273,14 @@ FAST = {
     "critic_lr": 1e-3,
     "anneal_steps": "100%",
     "tau": 1e-2,
-    "n_step": 3,
+    "n_step": 5,
     "beta_in": 0.3,
     "ensemble_target": True,
     "prior_scale": 0.04,
     "ood_actions": 0,  # within thousands of steps it keeps values at the floor where rewards are rare
-    "bc_weight": 1.0,
-    "bc_weight_end": 0.3,
+    "bc_weight": 2.0,
+    "bc_weight_end": 0.6,
+    "bc_narrow": 0.15,
     "floor": "auto",
 }
 PRESETS = {

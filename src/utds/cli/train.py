@@ -51,7 +51,7 @@ def train(
         weights: how often transitions are drawn: uniform, returns (good episodes more often; returns:temperature=0.1
             even more), or dynamics (data that seems to follow other dynamics less often, in place of refusing it)
         set: fields of the algorithm to change, such as batch_size=512 beta_ood=1.5
-        steps: gradient steps per seed; by default 2,000 to 10,000 with fast, by the size of the data, else a million
+        steps: gradient steps per seed; by default 3,500 to 10,000 with fast, by the size of the data, else a million
         seeds: how many to train
         first_seed: number of the first of them
         out: run directory; by default runs/<task>-<algorithm>
