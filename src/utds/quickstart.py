@@ -57,7 +57,7 @@ STORIES = {
         episodes=8,
         share=("pointmass-reach-bottom-right",),
         share_episodes=150,
-        steps=3_500,
+        steps=2_000,
     ),
     "walker": Story(
         main="walker-walk",
