@@ -372,6 +372,9 @@ def test_minari_gets_the_robots_unit_and_the_environment(record):
     import minari
 
     made = record("pointmass-reach-top-left", episodes=2, steps=5).save("pointmass-reach-top-left/random")
+    for bad in ("robot/mass", "-v0", "x/y-v0", "../mass-v0"):
+        with pytest.raises(ConfigError, match="write it as NAMESPACE/NAME-v0"):
+            data.export(made.name, bad, format="minari")
     data.export(made.name, "robot/mass-v0", format="minari")
     for id in ("robot/mass-v0", "utds/pointmass-reach-top-left/random-v0"):
         found = minari.load_dataset(id)

@@ -15,7 +15,7 @@ from utds.data.build import Builder
 from utds.data.columns import Episode, Metadata
 from utds.data.dataset import Dataset
 from utds.data.formats.recording import Recording, clipped
-from utds.errors import DataError
+from utds.errors import ConfigError, DataError
 
 
 def read(id: str, download: bool = False) -> Recording:
@@ -55,7 +55,12 @@ def write(dataset: Dataset, id: str) -> None:
     """Write a dataset into Minari's store, with its environment where it is one of this package's tasks."""
     import minari
     from gymnasium.spaces import Box
+    from minari.dataset.minari_dataset import parse_dataset_id
 
+    try:
+        parse_dataset_id(id)  # before Minari makes folders for it
+    except (ValueError, TypeError):
+        raise ConfigError(f"{id!r} is no id of Minari's; write it as NAMESPACE/NAME-v0") from None
     meta = dataset.metadata
     low, high = meta.action_low or (-1.0,) * dataset.action_size, meta.action_high or (1.0,) * dataset.action_size
     try:
