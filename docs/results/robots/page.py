@@ -1,6 +1,6 @@
 """The tables and figure of ../robots.md from finished matrices: python docs/results/robots/page.py runs/robots*
 
-Writes scores.csv, report.html, gains.svg and curves.svg beside this file and prints the tables.
+Writes scores.csv, report.html (which has the learning curves) and gains.svg beside this file and prints the tables.
 """
 
 import sys
@@ -14,16 +14,16 @@ from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
 from utds.report import findings, text
 from utds.report.load import OWN
-from utds.report.table import Cell, Study
+from utds.report.table import Outcome, Study
 
 HERE = Path(__file__).parent
 KINDS = ("random", "medium-replay", "medium", "expert")
 NOT_EXPERT = KINDS[:3]
 
-Pair = tuple[Cell, Cell]  # with sharing, without
+Pair = tuple[Outcome, Outcome]  # with sharing, without
 
 
-def pairs(study: Study, algorithm: str, kept: Callable[[Cell], bool] = lambda _: True) -> list[Pair]:
+def pairs(study: Study, algorithm: str, kept: Callable[[Outcome], bool] = lambda _: True) -> list[Pair]:
     """Settings of one source that ran both ways."""
     found = findings.paired(study, algorithm, findings.EVERYTHING)
     return [(shared, alone) for shared, alone in found if shared.setting.pairs and kept(shared)]
@@ -95,7 +95,7 @@ def statements(study: Study) -> None:
     header("the paper's", "here")
     mains = [s for s in study.settings if s.source == OWN]
     means = {
-        name: [study.cells[s, name].final.mean() for s in mains if (s, name) in study.cells] for name in ("pbrl", "cql")
+        name: [study.outcomes[s, name].final.mean() for s in mains if (s, name) in study.outcomes] for name in ("pbrl", "cql")
     }
     recorded = [found[0] for s in mains if (found := study.recorded(s))]
     if all(means.values()) and recorded:
@@ -132,7 +132,7 @@ def settings(study: Study) -> None:
     header("task", "own data", "shared", "recorded", "best tenth", *map(label, names))
     for setting in study.settings:
         recorded = study.recorded(setting) or (float("nan"),) * 2
-        cells = (study.cells.get((setting, name)) for name in names)
+        cells = (study.outcomes.get((setting, name)) for name in names)
         values = (f"{cell.final.mean():.0f}" if cell else "" for cell in cells)
         shared = "–" if setting.source == OWN else setting.source
         row(setting.task, setting.kind, shared, *(f"{value:.0f}" for value in recorded), *values)
