@@ -7,3 +7,6 @@ for task in walker-{stand,walk,run,flip} quadruped-{walk,run,jump,roll-fast} jac
   utds data generate "$task" --kinds random medium-replay medium expert --episodes "$own" --seed 11
   utds data generate "$task" --kinds replay --episodes "$shared" --seed 11
 done
+for task in walker-{stand,walk,run,flip}; do  # of ablations/uniform-source.toml
+  utds data generate "$task" --kinds uniform --episodes 200 --seed 11
+done
