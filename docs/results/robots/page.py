@@ -95,7 +95,8 @@ def statements(study: Study) -> None:
     header("the paper's", "here")
     mains = [s for s in study.settings if s.source == OWN]
     means = {
-        name: [study.outcomes[s, name].final.mean() for s in mains if (s, name) in study.outcomes] for name in ("pbrl", "cql")
+        name: [study.outcomes[s, name].final.mean() for s in mains if (s, name) in study.outcomes]
+        for name in ("pbrl", "cql")
     }
     recorded = [found[0] for s in mains if (found := study.recorded(s))]
     if all(means.values()) and recorded:
