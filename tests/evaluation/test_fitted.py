@@ -210,3 +210,17 @@ def test_intervals_hold_the_truth_on_the_point_mass():
         assert low < truth < high, (name, truth, low, high)
         assert high - low < 10, name  # half of what rewards can sum to: wide enough to hold anything holds nothing
     assert fqe.difference(found["good"], found["poor"]).mean > 0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "written"),
+    [
+        ((1.98, 4.5e-34, 5.78), "1.98 [0, 5.78]"),
+        ((2e-5, 1e-5, 3e-5), "2e-05 [1e-05, 3e-05]"),
+        ((0.0, 0.0, 0.0), "0 [0, 0]"),
+        ((-0.0, -1.5, 1.5), "0 [-1.5, 1.5]"),
+        ((3.25, float("nan"), float("nan")), "3.25"),
+    ],
+)
+def test_values_in_words(numbers, written):
+    assert fqe.text(*numbers) == written

@@ -117,8 +117,12 @@ class Recorded(NamedTuple):
 
 
 def text(value: float, low: float, high: float) -> str:
-    """12.3 [8.1, 16.5], or the value alone where there is no interval."""
-    return f"{value:z.4g}" if math.isnan(low) else f"{value:z.4g} [{low:z.4g}, {high:z.4g}]"
+    """The value with its interval, where there is one; what is nothing beside the largest of them is 0."""
+    if math.isnan(low):
+        return f"{value:z.4g}"
+    least = 1e-4 * max(abs(value), abs(low), abs(high))
+    value, low, high = (number if abs(number) >= least else 0.0 for number in (value, low, high))
+    return f"{value:z.4g} [{low:z.4g}, {high:z.4g}]"
 
 
 def within(value: float, half_width: float, possible: tuple[float, float]) -> tuple[float, float]:
