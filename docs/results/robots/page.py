@@ -141,7 +141,7 @@ def settings(study: Study) -> None:
 
 def draw_gains(study: Study) -> None:
     """The gain of every method by kind of own data, a panel per robot."""
-    with figures.panels(len(study.domains), 2.6 * len(study.domains), 2.6, sharey=True) as (figure, panels):
+    with figures.panels(len(study.domains), 3.0 * len(study.domains), 2.8, sharey=True) as (figure, panels):
         for axes, domain in zip(panels, study.domains, strict=True):
             for place, name in enumerate(study.sharing):
                 colour = algorithms.entries()[name].colour
@@ -151,15 +151,16 @@ def draw_gains(study: Study) -> None:
                     )
                     each = [shared.final.mean() - alone.final.mean() for shared, alone in chosen]
                     where = x + (place - (len(study.sharing) - 1) / 2) * 0.8 / len(study.sharing)
-                    axes.plot([where] * len(each), each, ".", color=colour, markersize=3, alpha=0.5)
+                    axes.plot([where] * len(each), each, ".", color=colour, markersize=5, alpha=0.5)
                     if each:
                         once = label(name) if x == 0 else None
                         axes.plot(where, np.mean(each), "_", color=colour, markersize=9, markeredgewidth=2, label=once)
             axes.axhline(0, color=figures.INK, linewidth=0.7)
+            axes.set_xlim(-0.5, len(KINDS) - 0.5)
             axes.set_xticks(range(len(KINDS)), [kind.replace("-", "-\n") for kind in KINDS])
             axes.set_title(domain)
         panels[0].set_ylabel("gain from sharing, points")
-        panels[-1].legend(loc="upper right")
+        panels[-1].legend(loc="upper right", fontsize="small")
     figures.write(figure, HERE / "gains")
 
 
