@@ -92,7 +92,8 @@ def column(path: Path, name: str) -> np.ndarray:
     """[N, d] of one column, in its own dtype; whole numbers in the smallest that holds them."""
     values = vectors(path, name, table(path, [name]).column(name))
     if values.dtype.kind in "iu" and values.size:
-        return values.astype(np.result_type(*map(np.min_scalar_type, (values.min(), values.max()))))
+        smallest = np.result_type(*map(np.min_scalar_type, (values.min(), values.max())))
+        return values.astype(smallest) if smallest.kind in "iu" else values  # no integer may hold both ends
     return values
 
 
