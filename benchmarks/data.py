@@ -5,8 +5,8 @@ The learned reward is measured on stored walker data (`walker-walk/medium-replay
 it exists under Minari's root; everything else is made here.
 """
 
-import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -171,7 +171,7 @@ def loading_and_memory() -> None:
 
 
 IMPORTED = 500_000  # steps of the files that are imported
-READING_AND_WRITING = 1.0  # required: an import takes at most the time of a reader that stores what it read
+READING_AND_WRITING = 1.0  # required: at most the time of the format's library and Minari's own writer
 IMPORT_MEMORY = """
 import sys
 from utds.data import importing
@@ -204,20 +204,44 @@ def by_pyarrow(path: Path) -> dict[str, np.ndarray]:
     return {name: found.column(name).to_numpy() for name in found.column_names}
 
 
-def kept(arrays: dict[str, np.ndarray], path: Path) -> None:
-    """What a reader does who keeps what was read: vectors as rows, a digest, a file that is on the disk."""
-    import h5py
+def stored_by_minari(arrays: dict[str, np.ndarray]) -> None:
+    """What a user of Minari does with arrays that were read: cut at the ends of episodes, then Minari's own writer."""
+    import gymnasium
+    import minari
+    from minari.data_collector import EpisodeBuffer
 
     rows: dict[str, list[np.ndarray]] = {}
     for name, values in arrays.items():
-        if name not in ("next_observations",) and not name.startswith("next_observation_"):  # held once, as in ours
-            rows.setdefault(name.rstrip("0123456789"), []).append(values)
-    with h5py.File(path, "w") as file:
-        for name, columns in rows.items():
-            file[name] = np.stack(columns, axis=1) if len(columns) > 1 else columns[0]
-            hashlib.sha256(np.ascontiguousarray(file[name]).data)
-    with open(path, "rb") as written:
-        os.fsync(written.fileno())
+        rows.setdefault(name.rstrip("0123456789"), []).append(values)
+    columns = {name: np.stack(found, axis=1) if len(found) > 1 else found[0] for name, found in rows.items()}
+    observations, following = pick(columns, "observation"), pick(columns, "next_observation")
+    actions, rewards = pick(columns, "action"), pick(columns, "reward")
+    terminal = np.asarray(pick(columns, "terminal", "terminated", "termination"), bool)
+    cut = np.asarray(pick(columns, "timeout", "truncated", "truncation"), bool)
+    ends = np.flatnonzero(terminal | cut) + 1
+    buffers = [
+        EpisodeBuffer(
+            id=k,
+            observations=np.concatenate([observations[a:b], following[b - 1 : b]]),
+            actions=actions[a:b],
+            rewards=rewards[a:b],
+            terminations=terminal[a:b],
+            truncations=cut[a:b],
+        )
+        for k, (a, b) in enumerate(zip([0, *ends], ends, strict=False))
+    ]
+    minari.create_dataset_from_buffers(
+        "minari/own-v0",
+        buffers,
+        observation_space=gymnasium.spaces.Box(-np.inf, np.inf, observations.shape[1:], observations.dtype),
+        action_space=gymnasium.spaces.Box(-1, 1, actions.shape[1:], actions.dtype),
+    )
+    shutil.rmtree(minari.storage.get_dataset_path("minari/own-v0"))
+
+
+def pick(columns: dict[str, np.ndarray], *names: str) -> np.ndarray:
+    """The column of one of these names, in the singular, the plural or with a number behind it."""
+    return next(values for key, values in columns.items() if key.rstrip("s_") in names)
 
 
 def imported(path: Path) -> None:
@@ -231,8 +255,8 @@ def importing(folder: Path) -> None:
     """D4RL and parquet files of a robot's size, against the formats' own libraries.
 
     The processor's time is compared, since what else the machine does shall not count. Two comparisons: reading and
-    checking alone, over the library that only reads the same arrays; and the whole import, over the library and a
-    writer that keeps what it read, as an import does. The second one is required: it is the same work on both sides.
+    checking alone, over the library that only reads the same arrays; and the whole import, over the library and
+    Minari's own writer, which make a dataset of the same format. The second one is required: it is the same work.
     """
     random, episodes = np.random.default_rng(0), IMPORTED // 1_000
     made = Dataset.from_arrays(
@@ -257,13 +281,13 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
         "read": lambda: formats_read(path),
         "library read": lambda: library(path),
         "import": lambda: imported(path),
-        "library kept": lambda: kept(library(path), folder / "kept.hdf5"),
+        "stored": lambda: stored_by_minari(library(path)),
     }
     times = {name: min(found) for name, found in rounds(works, 5, time.process_time).items()}
     command = [sys.executable, "-c", IMPORT_MEMORY, str(path), str(folder / f"small{path.suffix}")]
     peak, size = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
-    plain, whole = times["read"] / times["library read"], times["import"] / times["library kept"]
-    require(f"import of {path.name}, over reading and keeping", whole, most=READING_AND_WRITING, noise=RATIO)
+    plain, whole = times["read"] / times["library read"], times["import"] / times["stored"]
+    require(f"import of {path.name}, over the library and Minari", whole, most=READING_AND_WRITING, noise=RATIO)
     require(f"peak memory of importing {path.name}, over the dataset", peak / size, most=1.5, noise=BYTES)
     return {
         "file": f"{path.suffix}, {library.__name__.removeprefix('by_')}",
@@ -271,7 +295,7 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
         "library reads": f"{times['library read']:.3f} s",
         "ratio": f"{plain:.2f}×",
         "imported": f"{times['import']:.3f} s",
-        "library keeps": f"{times['library kept']:.3f} s",
+        "library, Minari": f"{times['stored']:.3f} s",
         "ratio, ≤ 1": f"{whole:.2f}×",
         "memory, ≤ 1.5": f"{peak / size:.2f}×",
     }
