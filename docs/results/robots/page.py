@@ -75,6 +75,19 @@ def gains(study: Study) -> None:
         )
 
 
+def levels(study: Study) -> None:
+    """UTDS without and with sharing, by robot and kind of own data."""
+    print("\n### UTDS: mean score with own data alone → with sharing\n")
+    header("robot", *KINDS)
+    for domain in study.domains:
+        cells = []
+        for kind in KINDS:
+            found = pairs(study, "utds", lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k))
+            shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
+            cells.append(f"{np.mean(alone):.0f} → {np.mean(shared):.0f}" if found else "–")
+        row(domain, *cells)
+
+
 def aggregates(study: Study) -> None:
     """Every method over the settings that all of them ran."""
     for scope in findings.scopes(study):
@@ -169,6 +182,7 @@ def main(roots: list[Path]) -> None:
     report.write(study, HERE / "report.html", csv=HERE / "scores.csv")
     draw_gains(study)
     gains(study)
+    levels(study)
     aggregates(study)
     statements(study)
     settings(study)
