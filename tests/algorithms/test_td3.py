@@ -110,6 +110,20 @@ def test_normalisation_leaves_constant_features_finite():
     np.testing.assert_allclose(off(jnp.array([[7.0, 5.0]])), [[7.0, 5.0]])
 
 
+def test_observations_are_scaled_by_the_pools_statistics_or_by_its_own_datas(make_pool):
+    rng = np.random.default_rng(0)
+    own, shared = (rng.normal(*at, (50, 3)).astype(np.float32) for at in ((3, 2), (-5, 7)))
+    still = np.zeros((50, 2), np.float32), np.zeros(50, np.float32)
+    pool = make_pool(own, *still, shared=(shared, *still))
+    for kind in (algorithms.UTDS, algorithms.IQL, algorithms.CQL, algorithms.BC):
+        for by, rows in (("pool", np.concatenate([own, shared])), ("own", own)):
+            state = kind(width=8, layers=1, normalise_by=by).init(jax.random.key(0), Spec.of(pool))
+            np.testing.assert_allclose(state.normalizer(rows).mean(axis=0), 0, atol=1e-5)
+            np.testing.assert_allclose(state.normalizer(rows).std(axis=0), 1, rtol=1e-5)
+    with pytest.raises(ConfigError, match="normalise_by='shared' is unknown; use pool or own"):
+        algorithms.make("utds", normalise_by="shared")
+
+
 def test_metrics_reduce_by_mean_or_largest():
     reduced = base.reduce({"loss": jnp.array([1.0, 3.0]), "q_abs_max": jnp.array([1.0, 3.0])})
     assert reduced == {"loss": 2.0, "q_abs_max": 3.0}

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
+NormaliseBy = Literal["pool", "own"]
 
 MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
 NEVER_NEGATIVE = (
@@ -84,7 +85,7 @@ CriticInputs = dict[str, Array]  # every array [B, …], so that a batch can be 
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["mean", "std", "reward_min", "reward_max", "reward_size"],
+    data_fields=["mean", "std", "reward_min", "reward_max", "reward_size", "own_mean", "own_std"],
     meta_fields=["observation_size", "action_size"],
 )
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Spec:
     reward_min: Any = 0.0  # smallest reward in the data
     reward_max: Any = 1.0  # largest reward in the data
     reward_size: Any = 0.5  # mean absolute reward
+    own_mean: Any = 0.0  # as `mean` and `std`, of the main task's own data
+    own_std: Any = 1.0
 
     @staticmethod
     def of(pool: Pool) -> Spec:
@@ -110,11 +113,14 @@ class Spec:
             reward_min=pool.reward_min,
             reward_max=pool.reward_max,
             reward_size=pool.reward_size,
+            own_mean=pool.own_mean,
+            own_std=pool.own_std,
         )
 
-    def normalizer(self, enabled: bool = True) -> Normalizer:
-        """Of observations, by the pool's statistics; the identity if not enabled."""
-        mean, std = (self.mean, self.std) if enabled else (0.0, 1.0)
+    def normalizer(self, enabled: bool = True, by: NormaliseBy = "pool") -> Normalizer:
+        """Of observations, by the statistics of the pool or of its own data; the identity if not enabled."""
+        statistics = {"pool": (self.mean, self.std), "own": (self.own_mean, self.own_std)}
+        mean, std = statistics[by] if enabled else (0.0, 1.0)
         found = Normalizer.of(jnp.asarray(mean), jnp.asarray(std))
         size = (self.observation_size,)
         return Normalizer(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in found))
@@ -222,12 +228,15 @@ class Actor:
     layers: int = 2  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their activation
     normalise: bool = True  # scale observations by the data's mean and standard deviation
+    normalise_by: NormaliseBy = "pool"  # whose: all of the pool's, or the main task's own
     batch_size: int = 256  # transitions per gradient step
     actor_lr: float = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
     anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
 
     def __post_init__(self) -> None:
         validate(self)
+        if self.normalise_by not in (known := get_args(NormaliseBy)):
+            raise ConfigError(f"normalise_by={self.normalise_by!r} is unknown; use {' or '.join(known)}")
 
     def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions."""

@@ -32,7 +32,7 @@ class BC(Actor):
         """A fresh policy."""
         sizes = (spec.observation_size, *(self.width,) * self.layers, spec.action_size)
         actor = init_mlp(key, sizes, self.layer_norm)
-        normalizer = spec.normalizer(self.normalise)
+        normalizer = spec.normalizer(self.normalise, self.normalise_by)
         return State(jnp.zeros((), jnp.int32), normalizer, actor, base.adam_init(actor, self.actor_lr))
 
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:

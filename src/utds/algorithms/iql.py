@@ -65,7 +65,7 @@ class IQL(ActorCritic):
         value = init_mlp(value_key, (spec.observation_size, *hidden, 1), self.layer_norm)
         return State(
             step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise),
+            normalizer=spec.normalizer(self.normalise, self.normalise_by),
             actor=actor,
             critic=critic,
             target_critic=jax.tree.map(jnp.copy, critic),

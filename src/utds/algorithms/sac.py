@@ -51,7 +51,7 @@ class SAC(ActorCritic):
         actor, critic = self.init_networks(key, spec)
         return State(
             step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise),
+            normalizer=spec.normalizer(self.normalise, self.normalise_by),
             actor=actor,
             critic=critic,
             target_critic=jax.tree.map(jnp.copy, critic),

@@ -58,7 +58,7 @@ class TD3(ActorCritic):
         critic = self.init_critic(critic_key, spec)
         return State(
             step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise),
+            normalizer=spec.normalizer(self.normalise, self.normalise_by),
             actor=actor,
             critic=critic,
             target_actor=jax.tree.map(jnp.copy, actor),  # copies, so that buffers can be donated

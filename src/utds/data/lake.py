@@ -135,6 +135,7 @@ class Lake:
         if running is not None and sampling != "transitions":
             raise ConfigError("weights are of transitions: leave out sampling='episodes'")
         mean, std = _statistics(data, spans)
+        own_mean, own_std = _statistics(data[:1], spans[:1])
         least, greatest, total = np.array([self._rewards[row, i] for row, i in zip(rows, sources, strict=True)]).T
         return Pool(
             columns=self.columns,
@@ -150,6 +151,8 @@ class Lake:
             reward_min=jnp.float32(least.min()),
             reward_max=jnp.float32(greatest.max()),
             reward_size=jnp.float32(total.sum() / sum(self.datasets[i].size for i in sources)),
+            own_mean=jnp.array(own_mean, jnp.float32),
+            own_std=jnp.array(own_std, jnp.float32),
             info=Info(
                 task=data[0].metadata.task,
                 domain=data[0].metadata.domain,

@@ -96,7 +96,18 @@ class Info:
 
 @partial(
     jax.tree_util.register_dataclass,
-    data_fields=["columns", "ranges", "mean", "std", "reward_min", "reward_max", "reward_size", "weights"],
+    data_fields=[
+        "columns",
+        "ranges",
+        "mean",
+        "std",
+        "reward_min",
+        "reward_max",
+        "reward_size",
+        "own_mean",
+        "own_std",
+        "weights",
+    ],
     meta_fields=["info"],
 )
 @dataclass(frozen=True, repr=False)
@@ -110,6 +121,8 @@ class Pool:
     reward_min: Array  # [] over the pool, as relabelled
     reward_max: Array  # []
     reward_size: Array  # [] mean absolute reward
+    own_mean: Array  # [O] as `mean` and `std`, of the main task's own data
+    own_std: Array  # [O]
     info: Info
     weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
 
