@@ -1,0 +1,104 @@
+"""Is the adviser worth following? python docs/results/robots/regret.py runs/robots runs/sources
+
+Reads UTDS's finished runs of any number of trees. For every main dataset that ran alone, with each of its sources and
+with all of them at once, it asks `utds advise` which source to share, and holds that against other ways to choose.
+Regret: the score of the best choice, as it turned out, less that of the choice that was made. Writes regret.csv beside
+this file.
+"""
+
+import csv
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from utds import files, load, progress
+from utds.adviser import Advice, advise
+from utds.training.run import Run
+
+HERE = Path(__file__).parent
+RESAMPLES = 10_000
+ALONE, ALL = "nothing", "everything"
+
+Scores = dict[str, float]  # what is shared: a source's id, ALONE or ALL -> last score
+
+
+def last_score(run: Run) -> float:
+    """The mean over seeds at the last step."""
+    end = max(row["step"] for row in run.evaluations)
+    return float(np.mean([row["score"] for row in run.evaluations if row["step"] == end]))
+
+
+def collect(trees: list[Path]) -> dict[str, Scores]:
+    """The scores of every choice, by main dataset; of those alone where every choice has run."""
+    found: dict[str, Scores] = {}
+    for config in sorted(path for tree in trees for path in tree.glob("cells/*/config.json")):
+        run = Run(config.parent)
+        if run.finished and run.config["algorithm"]["name"] in ("utds", "pbrl"):
+            main, *shared = (source["id"] for source in run.config["sources"])
+            name = ALONE if not shared else ALL if len(shared) > 1 else shared[0]
+            found.setdefault(main, {})[name] = last_score(run)
+    return {main: scores for main, scores in found.items() if {ALONE, ALL} <= set(scores) and len(scores) > 3}
+
+
+def choices(advice: Advice, scores: Scores) -> Scores:
+    """What each way of choosing scores."""
+    best = max(advice.candidates, key=lambda c: c.worth.best)
+    mean = max(advice.candidates, key=lambda c: c.worth.mean)
+    sources = [value for name, value in scores.items() if name not in (ALONE, ALL)]
+    return {
+        "the adviser's first choice": scores[advice.candidates[0].name],
+        "the source with the best tenth of episodes": scores[best.name],
+        "the source with the highest mean return": scores[mean.name],
+        "everything": scores[ALL],
+        "nothing": scores[ALONE],
+        "one source at random": float(np.mean(sources)),
+        "the worst source": min(sources),
+    }
+
+
+def interval(values: np.ndarray) -> str:
+    """The mean, and 95 % of what it is when main datasets are drawn with replacement."""
+    drawn = np.random.default_rng(0).choice(values, (RESAMPLES, len(values))).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return f"{values.mean():.1f} ({low:.1f} to {high:.1f})"
+
+
+def show(outcomes: Mapping[str, Scores], scores: Mapping[str, Scores]) -> None:
+    best = {main: max(found.values()) for main, found in scores.items()}
+    domains = sorted({main.split("-")[0] for main in scores})
+    print(f"| what is shared | mean score | {' | '.join(domains)} | regret, points | best of all |")
+    print("|---" * (len(domains) + 4) + "|")
+    for way in next(iter(outcomes.values())):
+        values = {main: found[way] for main, found in outcomes.items()}
+        regret = np.array([best[main] - value for main, value in values.items()])
+        means = [np.mean([v for m, v in values.items() if m.startswith(d)]) for d in domains]
+        cells = [f"{np.mean(list(values.values())):.1f}", *(f"{mean:.1f}" for mean in means), interval(regret)]
+        print(f"| {way} | {' | '.join(cells)} | {(regret < 1e-9).sum()} of {len(regret)} |")
+
+
+def main(trees: list[Path]) -> None:
+    scores, outcomes, rows = collect(trees), {}, []
+    with progress.bar("asking the adviser", len(scores), "datasets") as advance:
+        for name, found in scores.items():
+            sources = [load(source) for source in found if source not in (ALONE, ALL)]
+            advice = advise(load(name), sources, trust_dynamics=True)
+            ids = {load(source).name: source for source in found if source not in (ALONE, ALL)}
+            named = {data: found[id] for data, id in ids.items()}
+            outcomes[name] = choices(advice, {**named, ALONE: found[ALONE], ALL: found[ALL]})
+            rows += [
+                [name, c.name, round(named[c.name], 2), place + 1, round(c.score or 0.0, 3), round(c.worth.best, 2)]
+                for place, c in enumerate(advice.candidates)
+            ]
+            rows += [[name, way, round(found[way], 2), "", "", ""] for way in (ALONE, ALL)]
+            advance()
+    show(outcomes, scores)
+    with files.atomic(HERE / "regret.csv") as part, open(part, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["main", "shared", "score", "place", "predicted gain", "best tenth"])
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main([Path(name) for name in sys.argv[1:]])
