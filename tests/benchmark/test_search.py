@@ -210,6 +210,19 @@ def test_a_search_from_beginning_to_end(stored, tmp_path, capsys):
     assert "1 runs" in (tmp_path / "report.html").read_text()  # trials are not reported
 
 
+def test_one_algorithm_can_be_searched_and_run_before_the_others(stored, tmp_path):
+    path, out = tmp_path / "tuned.toml", tmp_path / "out"
+    path.write_text(SEARCH.replace('["bc"]', '["bc", "td3bc"]'))
+    run = ["benchmark", "run", str(path), "--out", str(out), "--workers=1"]
+    main([*run, "--algorithms", "bc"])
+    first = {file: file.stat().st_mtime_ns for file in out.rglob("result.json")}
+    assert len(first) == 2 + 1 and list(json.loads((out / "search.json").read_text())["best"]) == ["bc"]
+    main(run)
+    assert len(list(out.rglob("result.json"))) == 4 + 2
+    assert all(file.stat().st_mtime_ns == when for file, when in first.items())  # nothing is done again
+    assert set(json.loads((out / "search.json").read_text())["best"]) == {"bc", "td3bc"}
+
+
 def test_search_only_needs_a_search(stored, path, capsys):
     with pytest.raises(SystemExit):
         main(["benchmark", "run", str(path), "--search-only"])

@@ -74,11 +74,11 @@ def run_matrix(
 ) -> list[Status]:
     """A matrix's search, if it has one, then its cells with the fields found. Returns how far each of them came.
 
-    A trial that fails is a bad trial, not a failure of the matrix. Where algorithms are named, cells of others wait.
+    A trial that fails is a bad trial, not a failure of the matrix. Where algorithms are named, those of others wait.
     """
     found, statuses = None, []
     if matrix.search is not None:
-        trials = list(matrix.search.cells(matrix))
+        trials = list(matrix.search.cells(matrix, algorithms))
         statuses.append(run(f"{matrix.name}, search", trials, out, start, retry))
         found = conclude(matrix, out)
     if not search_only:
@@ -87,9 +87,9 @@ def run_matrix(
 
 
 def conclude(matrix: Matrix, out: Path) -> dict[str, dict[str, Any]]:
-    """Rank the trials of a finished search, write and print what came out; the best fields of every algorithm."""
+    """Rank the trials of a search, write and print what came out; the best fields of every algorithm that is done."""
     assert matrix.search is not None
-    dirs = locate(list(matrix.search.cells(matrix)), out)
+    dirs = search.ended(locate(list(matrix.search.cells(matrix)), out))
     ranked = search.rank(matrix.search, dirs)
     best = search.best(ranked)
     console = Console()

@@ -80,9 +80,12 @@ class Search:
         alone = 0 if "steps" in kept else matrix.steps_alone
         return replace(matrix, vary={}, eval_every=steps, checkpoint_every=0, steps_alone=alone, search=None, **kept)
 
-    def cells(self, matrix: Matrix) -> Iterator[Cell]:
-        """A cell for every setting, algorithm and trial."""
+    def cells(self, matrix: Matrix, only: Sequence[str] = ()) -> Iterator[Cell]:
+        """A cell for every setting, algorithm and trial; with `only`, of those algorithms that its cells need."""
+        needed = {*only, *(algorithms.entry(name).single_task for name in only)}
         for cell in self.settings(matrix).all_cells():
+            if needed and cell.algorithm_name not in needed:
+                continue
             for trial in range(self.trials):
                 drawn = self.draw(cell.algorithm_name, cell.preset, trial)
                 yield replace(cell, fields={**cell.fields, **drawn}, trial=trial)
@@ -195,6 +198,12 @@ def rank(search: Search, dirs: Sequence[CellDir]) -> dict[str, list[Trial]]:
         mean = float(np.mean([scores[cell_dir.folder] for cell_dir in group]))
         ranked.setdefault(algorithm, []).append(Trial(algorithm, number, drawn, mean))
     return {name: sorted(trials, key=lambda trial: (-trial.score, trial.number)) for name, trials in ranked.items()}
+
+
+def ended(dirs: Sequence[CellDir]) -> list[CellDir]:
+    """The cells of those algorithms whose trials have all ended."""
+    waiting = {d.cell.algorithm_name for d in dirs if d.state not in ("done", "failed")}
+    return [cell_dir for cell_dir in dirs if cell_dir.cell.algorithm_name not in waiting]
 
 
 def _scores(dirs: Sequence[CellDir]) -> dict[Path, float]:

@@ -87,8 +87,8 @@ def run(
         generate: make missing datasets with so many episodes from the policies that ship
         retry: try cells again that have failed
         search_only: stop after the matrix's [search], without the cells that are reported
-        algorithms: run only the cells of these for now, to have some results early; the same folder takes the others. A
-            [search] runs whole
+        algorithms: run only the trials and cells of these for now, to have some results early; the same folder takes
+            the others
         address: of the Ray cluster, such as auto or ray://host:10001; by default a cluster on this machine
         cpus: of the cluster for each worker
         gpus: for each worker, of this machine or of the cluster: 0.5 puts two on a GPU, 0 leaves GPUs alone; by default
@@ -126,7 +126,7 @@ def run(
         return engines.Local(min(count, len(jobs)), threads, folder, names)
 
     cells = [] if search_only else found.cells(None, algorithms)
-    cells += list(found.search.cells(found)) if found.search else []
+    cells += list(found.search.cells(found, algorithms)) if found.search else []
     if generate is not None:
         planning.generate(cells, generate)
     planning.require(cells)
