@@ -19,6 +19,7 @@ from utds.report.table import Outcome, Study
 HERE = Path(__file__).parent
 KINDS = ("random", "medium-replay", "medium", "expert")
 NOT_EXPERT = KINDS[:3]
+RESAMPLES = 10_000
 
 Pair = tuple[Outcome, Outcome]  # with sharing, without
 
@@ -39,6 +40,18 @@ def gain(found: list[Pair]) -> Interval | None:
 
 def written(found: Interval | None) -> str:
     return "–" if found is None else text.interval(found, plus=True)
+
+
+def over_settings(values: list[float]) -> str:
+    """A mean, and 95 % of what it is when settings are drawn with replacement: what to expect of other such settings.
+
+    It needs no second seed, and says nothing of how much one would change.
+    """
+    if len(values) < 3:
+        return text.signed(float(np.mean(values)), 1) if values else "–"
+    drawn = np.random.default_rng(0).choice(values, (RESAMPLES, len(values))).mean(axis=1)
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return f"{text.signed(float(np.mean(values)), 1)} [{text.signed(low, 1)}, {text.signed(high, 1)}]"
 
 
 def label(name: str) -> str:
@@ -73,6 +86,38 @@ def gains(study: Study) -> None:
             written(gain(found)),
             f"{rises} of {len(found)}",
         )
+
+
+def gains_over_settings(study: Study) -> None:
+    """The same gains with intervals over settings, with and without expert data."""
+    print("\n### Gain from sharing, with intervals over settings\n")
+    scopes = (*study.domains, "all")
+    header("method", "own data", *scopes, "settings that gain")
+    for name in study.sharing:
+        for words, kinds in (("not expert", NOT_EXPERT), ("expert", KINDS[3:])):
+            found = pairs(study, name, lambda cell, k=kinds: cell.setting.kind in k)
+            each = [(cell.setting.domain, cell.final.mean() - alone.final.mean()) for cell, alone in found]
+            columns = ([gain for domain, gain in each if scope in (domain, "all")] for scope in scopes)
+            rises = sum(gain > 0 for _, gain in each)
+            row(label(name), words, *map(over_settings, columns), f"{rises} of {len(each)}")
+
+
+def rivals(study: Study) -> None:
+    """UTDS less every rival, both with sharing and both without, on the settings that both ran."""
+    print("\n### UTDS less its rivals, points\n")
+    scopes = (*study.domains, "all")
+    header("rival", "data", *scopes, "UTDS is above in")
+    for name in study.algorithms:
+        for words, wanted in (("own and shared", False), ("own", True)):
+            each = [
+                (s.domain, study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean())
+                for s in study.settings
+                if name != "utds" and (s.source == OWN) == wanted and {(s, "utds"), (s, name)} <= set(study.outcomes)
+            ]
+            if each:
+                columns = ([value for domain, value in each if scope in (domain, "all")] for scope in scopes)
+                above = sum(value > 0 for _, value in each)
+                row(label(name), words, *map(over_settings, columns), f"{above} of {len(each)}")
 
 
 def levels(study: Study) -> None:
@@ -182,6 +227,8 @@ def main(roots: list[Path]) -> None:
     report.write(study, HERE / "report.html", csv=HERE / "scores.csv")
     draw_gains(study)
     gains(study)
+    gains_over_settings(study)
+    rivals(study)
     levels(study)
     aggregates(study)
     statements(study)
