@@ -250,6 +250,22 @@ def test_one_seed_gives_no_interval_and_no_verdict(tmp_path, tree):
     gain = findings.gain(found, "utds")
     assert gain.verdict == "unknown" and math.isnan(gain.gain.low)
     assert "run more seeds" in text.sentence(found, gain)
+    assert "Nowhere is the mean lower with sharing" in text.sentence(found, gain)
+
+
+def test_the_sentence_names_where_sharing_hurts(tmp_path, write_run):
+    changes = {"stand": 5.0, "run": -3.0, "flip": -20.0, "walk": -1.0}
+    for task, change in changes.items():
+        main = f"walker-{task}/medium"
+        write_run(tmp_path / f"{task}-alone", main, (), "utds", (50.0, 50.0))
+        other = "walker-walk/replay" if task != "walk" else "walker-run/replay"
+        write_run(tmp_path / f"{task}-shared", main, (other,), "utds", (50.0 + change, 50.0 + change))
+    found = report.study([tmp_path])
+    said = text.sentence(found, findings.gain(found, "utds"))
+    listed = (
+        "walker-flip/medium with walk (−20.0), walker-run/medium with walk (−3.0), walker-walk/medium with run (−1.0)"
+    )
+    assert said.endswith(f"The mean is lower with sharing in 3 of 4 settings: {listed}.")
 
 
 def test_tasks_without_reference_are_listed_as_returns_and_not_compared(tmp_path, write_run, tree):

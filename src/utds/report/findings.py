@@ -39,6 +39,7 @@ class Gain:
     seeds: tuple[int, int]  # fewest and most of a setting
     steps: tuple[int, ...]  # how long the runs were trained
     margin: float  # a gain whose interval reaches below this is no clear one
+    losses: tuple[tuple[str, float], ...]  # settings whose mean is lower with sharing, and by how much; the worst first
 
     @property
     def verdict(self) -> str:
@@ -127,7 +128,17 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
         seeds=(min(len(outcome.seeds) for outcome, _ in pairs), max(len(outcome.seeds) for outcome, _ in pairs)),
         steps=tuple(sorted({result.config["steps"] for outcome, _ in pairs for result in outcome.results})),
         margin=MARGIN * (100 if study.measure == "score" else max(abs(runs.mean()) for runs in alone.values())),
+        losses=_losses(pairs, which),
     )
+
+
+def _losses(pairs: list[tuple[Outcome, Outcome]], which: str) -> tuple[tuple[str, float], ...]:
+    found = []
+    for outcome, single in pairs:
+        setting, change = outcome.setting, float(outcome.runs(which).mean() - single.runs(which).mean())
+        if change <= -SHOWN:
+            found.append((f"{setting.task}/{setting.kind} with {setting.source}", change))
+    return tuple(sorted(found, key=lambda loss: loss[1]))
 
 
 def clear(gain: Interval) -> bool:

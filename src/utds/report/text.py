@@ -16,6 +16,7 @@ from utds.report.load import OWN, command
 from utds.report.table import RECORDED, Study
 from utds.training.offline import Comparison
 
+WORST = 3  # settings in which sharing hurts that are named
 TITLES = {
     "helps": "sharing helps",
     "hurts": "sharing hurts",
@@ -46,7 +47,7 @@ def unit(study: Study) -> str:
 
 
 def sentence(study: Study, gain: Gain | None) -> str:
-    """By how much, and how sure."""
+    """By how much, how sure, and where it hurts."""
     if gain is None and not study.results:
         commands = [f"{task} isn't judged yet: {command}" for task, command in study.unjudged.items()]
         return " ".join([line for found in study.comparisons[:1] for line in found.verdict] + commands)
@@ -63,9 +64,21 @@ def sentence(study: Study, gain: Gain | None) -> str:
     chance = gain.probability
     text += f"A run with sharing beats one without with probability {chance.value:.2f}"
     if math.isnan(chance.low):
-        return f"{text}. One side or both have a single seed everywhere, so there is no interval: run more seeds."
-    text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
-    return f"{text} Taken one by one, {gain.up} of the settings gain clearly and {gain.down} lose clearly."
+        text += ". One side or both have a single seed everywhere, so there is no interval: run more seeds."
+    else:
+        text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
+        text += f" Taken one by one, {gain.up} of the settings gain clearly and {gain.down} lose clearly."
+    return f"{text} {_hurts(gain)}"
+
+
+def _hurts(gain: Gain) -> str:
+    """Where the mean is lower with sharing, the worst by name."""
+    if not gain.losses:
+        return "Nowhere is the mean lower with sharing."
+    worst = ", ".join(f"{name} ({signed(change)})" for name, change in gain.losses[:WORST])
+    most = " most of all" if len(gain.losses) > WORST else ""
+    where = f"in {len(gain.losses)} of {gain.settings} settings"
+    return f"The mean is lower with sharing {where}:{most} {worst}."
 
 
 def to_json(study: Study, gain: Gain | None) -> dict[str, Any]:
