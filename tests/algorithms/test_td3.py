@@ -120,6 +120,8 @@ def test_observations_are_scaled_by_the_pools_statistics_or_by_its_own_datas(mak
             state = kind(width=8, layers=1, normalise_by=by).init(jax.random.key(0), Spec.of(pool))
             np.testing.assert_allclose(state.normalizer(rows).mean(axis=0), 0, atol=1e-5)
             np.testing.assert_allclose(state.normalizer(rows).std(axis=0), 1, rtol=1e-5)
+    online = Spec(3, 2, mean=np.full(3, 2.0), std=np.full(3, 4.0))  # all that is recorded there is its own
+    np.testing.assert_allclose(online.normalizer(by="own")(np.full((1, 3), 10.0)), 2.0)
     with pytest.raises(ConfigError, match="normalise_by='shared' is unknown; use pool or own"):
         algorithms.make("utds", normalise_by="shared")
 

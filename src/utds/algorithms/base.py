@@ -99,8 +99,8 @@ class Spec:
     reward_min: Any = 0.0  # smallest reward in the data
     reward_max: Any = 1.0  # largest reward in the data
     reward_size: Any = 0.5  # mean absolute reward
-    own_mean: Any = 0.0  # as `mean` and `std`, of the main task's own data
-    own_std: Any = 1.0
+    own_mean: Any = None  # as `mean` and `std`, of the main task's own data; none: all data is
+    own_std: Any = None
 
     @staticmethod
     def of(pool: Pool) -> Spec:
@@ -119,8 +119,9 @@ class Spec:
 
     def normalizer(self, enabled: bool = True, by: NormaliseBy = "pool") -> Normalizer:
         """Of observations, by the statistics of the pool or of its own data; the identity if not enabled."""
-        statistics = {"pool": (self.mean, self.std), "own": (self.own_mean, self.own_std)}
-        mean, std = statistics[by] if enabled else (0.0, 1.0)
+        own = by == "own" and self.own_mean is not None
+        mean, std = (self.own_mean, self.own_std) if own else (self.mean, self.std)
+        mean, std = (mean, std) if enabled else (0.0, 1.0)
         found = Normalizer.of(jnp.asarray(mean), jnp.asarray(std))
         size = (self.observation_size,)
         return Normalizer(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in found))
