@@ -100,13 +100,13 @@ def column(path: Path, name: str) -> np.ndarray:
 def table(path: Path, columns: Sequence[str] | None = None) -> Any:
     """pyarrow's table of a file."""
     with _opened(path) as file:
-        return file.read(columns=columns)
+        return file.read(columns=columns, use_threads=False)
 
 
 def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
     """pyarrow's batches of a file, some rows at a time."""
     with _opened(path) as file:
-        yield from file.iter_batches(_ROWS, columns=columns)
+        yield from file.iter_batches(_ROWS, columns=columns, use_threads=False)  # each thread holds buffers
 
 
 @contextlib.contextmanager
