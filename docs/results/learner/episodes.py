@@ -40,6 +40,9 @@ def show(run: Run, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        print("usage: python docs/results/learner/episodes.py RUN, a finished run on the quadruped", file=sys.stderr)
+        raise SystemExit(2)
     finished = Run(sys.argv[1])
     for number in finished.seeds:
         show(finished, number)

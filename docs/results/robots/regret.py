@@ -80,6 +80,9 @@ def show(outcomes: Mapping[str, Scores], scores: Mapping[str, Scores]) -> None:
 
 def main(trees: list[Path]) -> None:
     scores, outcomes, rows = collect(trees), {}, []
+    if not scores:
+        print("no main dataset has run alone, with each source and with all of them: name such trees", file=sys.stderr)
+        raise SystemExit(2)
     with progress.bar("asking the adviser", len(scores), "datasets") as advance:
         for name, found in scores.items():
             sources = [load(source) for source in found if source not in (ALONE, ALL)]
