@@ -48,7 +48,8 @@ jax.block_until_ready(pool.columns)
 def peak():
     return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 made = peak() - before
-utds.train(pool, utds.make_algorithm("utds", "paper"), steps=3, out=tempfile.mkdtemp() + "/run", evaluate=None)
+algorithm, out = utds.make_algorithm("utds", "paper"), tempfile.mkdtemp() + "/run"
+utds.train(pool, algorithm, steps=3, out=out, evaluate=None, trust_dynamics=TRUST)
 print(made, sum(leaf.nbytes for leaf in jax.tree.leaves(pool.columns)), peak())
 """
 
@@ -126,6 +127,13 @@ def walker_like(task: str, seed: int) -> Dataset:
     )
 
 
+def pool_memory(trust: bool) -> list[int]:
+    """Bytes: peak of making a pool of all sources, its columns, and peak of the process that then trains on it."""
+    command = [sys.executable, "-c", MEMORY.replace("TASKS", repr(SOURCES)).replace("TRUST", repr(trust))]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [int(number) for number in printed.split()]
+
+
 def loading_and_memory() -> None:
     for seed, task in enumerate(SOURCES):
         walker_like(task, seed).save(f"walker-{task}/replay")
@@ -136,9 +144,8 @@ def loading_and_memory() -> None:
         return [dataset.column(name) for name in dataset.columns]
 
     times = fastest({"ours": ours, "numpy": lambda: np.fromfile(file, np.uint8)})
-    command = [sys.executable, "-c", MEMORY.replace("TASKS", repr(SOURCES))]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    peak, columns, training = (int(number) for number in printed.split())
+    peak, columns, training = pool_memory(trust=True)
+    checked = pool_memory(trust=False)[-1]
     size = file.stat().st_size / 1e6
     most = (1.5 * columns + 700e6) / columns
     require("loading, over numpy", times["ours"] / times["numpy"], most=3, noise=RATIO)
@@ -160,11 +167,18 @@ def loading_and_memory() -> None:
             "at most": "1.3×",
         },
         {
-            "what": "peak memory of training UTDS on it, all in all, over its columns",
+            "what": "peak memory of training UTDS on it, all in all, dynamics trusted, over its columns",
             "ours": f"{training / 1e6:.0f} MB",
             "reference": f"{columns / 1e6:.0f} MB",
             "ratio": f"{training / columns:.2f}×",
             "at most": f"1.5× + 700 MB: {most:.2f}×",
+        },
+        {
+            "what": "the same, after the check of dynamics",
+            "ours": f"{checked / 1e6:.0f} MB",
+            "reference": f"{columns / 1e6:.0f} MB",
+            "ratio": f"{checked / columns:.2f}×",
+            "at most": "–",
         },
     ]
     table("store and pool", rows)
@@ -201,7 +215,10 @@ def by_pyarrow(path: Path) -> dict[str, np.ndarray]:
     import pyarrow.parquet
 
     found = pyarrow.parquet.read_table(path)
-    return {name: found.column(name).to_numpy() for name in found.column_names}
+    rows: dict[str, list[np.ndarray]] = {}  # observation_0, observation_1 … are one array, as in the other files
+    for name in found.column_names:
+        rows.setdefault(name.rstrip("0123456789"), []).append(found.column(name).to_numpy())
+    return {name: np.stack(found, axis=1) if len(found) > 1 else found[0] for name, found in rows.items()}
 
 
 def stored_by_minari(arrays: dict[str, np.ndarray]) -> None:
@@ -210,14 +227,10 @@ def stored_by_minari(arrays: dict[str, np.ndarray]) -> None:
     import minari
     from minari.data_collector import EpisodeBuffer
 
-    rows: dict[str, list[np.ndarray]] = {}
-    for name, values in arrays.items():
-        rows.setdefault(name.rstrip("0123456789"), []).append(values)
-    columns = {name: np.stack(found, axis=1) if len(found) > 1 else found[0] for name, found in rows.items()}
-    observations, following = pick(columns, "observation"), pick(columns, "next_observation")
-    actions, rewards = pick(columns, "action"), pick(columns, "reward")
-    terminal = np.asarray(pick(columns, "terminal", "terminated", "termination"), bool)
-    cut = np.asarray(pick(columns, "timeout", "truncated", "truncation"), bool)
+    observations, following = pick(arrays, "observation"), pick(arrays, "next_observation")
+    actions, rewards = pick(arrays, "action"), pick(arrays, "reward")
+    terminal = np.asarray(pick(arrays, "terminal", "terminated", "termination"), bool)
+    cut = np.asarray(pick(arrays, "timeout", "truncated", "truncation"), bool)
     ends = np.flatnonzero(terminal | cut) + 1
     buffers = [
         EpisodeBuffer(
@@ -239,9 +252,9 @@ def stored_by_minari(arrays: dict[str, np.ndarray]) -> None:
     shutil.rmtree(minari.storage.get_dataset_path("minari/own-v0"))
 
 
-def pick(columns: dict[str, np.ndarray], *names: str) -> np.ndarray:
-    """The column of one of these names, in the singular, the plural or with a number behind it."""
-    return next(values for key, values in columns.items() if key.rstrip("s_") in names)
+def pick(arrays: dict[str, np.ndarray], *names: str) -> np.ndarray:
+    """The array of one of these names, in the singular, the plural or with a number behind it."""
+    return next(values for key, values in arrays.items() if key.rstrip("s_") in names)
 
 
 def imported(path: Path) -> None:

@@ -256,3 +256,13 @@ def test_datasets_of_earlier_versions_load(root):
     assert old.metadata.labelling == "known" and old.metadata.action_low == () and old.digest == kept.digest
     assert store.verify(kept.name).digest == kept.digest
     assert kept.digest == "45fcd88b48d6f729c95d5cd65399b2ca32acd9c0c14eeafcd7bb70e3ff89dca9"  # as then
+
+
+def test_some_rows_of_a_stored_column_are_read_without_keeping_it():
+    rng = np.random.default_rng(0)
+    made = Dataset.from_arrays(rng.normal(size=(1_001, 3)), rng.uniform(-1, 1, (1_000, 2)), np.zeros(1_000))
+    kept = made.save("robot-walk/some")
+    index = np.array([0, 3, 3, 500, 1_000])
+    assert kept.take("observations", index).tobytes() == made.observations[index].tobytes()
+    assert not isinstance(kept._columns["observations"], np.ndarray)
+    assert kept.take("observations", np.array([], int)).shape == (0, 3)

@@ -17,7 +17,6 @@ import numpy as np
 
 from utds import progress
 from utds.adviser import robinson
-from utds.adviser.bound import pairs
 from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
@@ -83,17 +82,16 @@ def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> li
 
 def _motion(main: Dataset, candidates: Sequence[Dataset]) -> Motion:
     """Transitions of all, in units of the main data's deviations."""
-    index = spaced(main.size, LOOKED_AT)
-    own = pairs(main, index)
-    normalizer = Normalizer.fit(own)
-    change = divisor(_changes(main, index).std(axis=0))
+    normalizer = change = None
     parts, first = [], 0
     for whose, data in enumerate((main, *candidates)):
         index = spaced(data.size, LOOKED_AT)
-        inputs = np.clip(normalizer(pairs(data, index)), -6, 6)
-        moved = np.clip(_changes(data, index) / change, -20, 20)
+        pairs, moved = _transitions(data, index)
+        if normalizer is None or change is None:
+            normalizer, change = Normalizer.fit(pairs), divisor(moved.std(axis=0))
         episode = first + np.searchsorted(data.starts, index, side="right") - 1
-        parts.append(Motion(inputs, moved, np.full(len(index), whose), episode))
+        inputs, outputs = np.clip(normalizer(pairs), -6, 6), np.clip(moved / change, -20, 20)
+        parts.append(Motion(inputs, outputs, np.full(len(index), whose), episode))
         first += data.episodes
     return Motion(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -151,9 +149,12 @@ def _cause(regressor: int, features: int) -> str:
     return f"feature {regressor - 1}" if regressor <= features else f"action {regressor - 1 - features}"
 
 
-def _changes(dataset: Dataset, index: Ints) -> Floats:
+def _transitions(dataset: Dataset, index: Ints) -> tuple[Floats, Floats]:
+    """State-actions [n, O + A] and Δs [n, O] of these transitions; the dataset's columns aren't kept in memory."""
     rows = dataset.rows[index]
-    return dataset.observations[rows + 1] - dataset.observations[rows]
+    states = dataset.take("observations", rows)
+    pairs = np.concatenate([states, dataset.take("actions", index)], axis=1)
+    return pairs, dataset.take("observations", rows + 1) - states
 
 
 def trusted(candidate: Dataset) -> Check:

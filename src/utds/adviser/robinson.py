@@ -17,7 +17,7 @@ alone: what a network says of a transition never depends on that transition (cro
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -51,9 +51,6 @@ class Motion(NamedTuple):
     whose: Ints  # [n] 0 … D − 1, in ascending order
     episode: Ints  # [n] counted over all datasets
 
-    def take(self, rows: NDArray[Any]) -> "Motion":
-        return Motion(*(column[rows] for column in self))
-
 
 class Nuisance(NamedTuple):
     """What networks say that never saw the transition."""
@@ -71,28 +68,29 @@ class Networks(NamedTuple):
 def fit_nuisance(motion: Motion, seed: int, advance: Advance) -> Nuisance:
     """Tell each half of the episodes by what the other half taught; `advance` hears of the steps of both halves."""
     half = motion.episode % 2 == 0
+    columns = jnp.asarray(motion.pairs), jnp.asarray(motion.changes)
     with ThreadPoolExecutor(2) as pool:  # compiled steps release the interpreter: a core for each half
-        halves = list(pool.map(lambda part: _fit(motion.take(half == part), seed + part, advance), (0, 1)))
+        rows = [np.flatnonzero(half == part) for part in (0, 1)]
+        halves = list(pool.map(lambda part: _fit(columns, rows[part], motion.whose, seed + part, advance), (0, 1)))
     told = Nuisance(
         np.empty_like(motion.changes),
         np.empty_like(motion.changes),
         np.empty((len(half), int(motion.whose[-1]) + 1), np.float32),
     )
     for part, networks in enumerate(halves):
-        rows = np.flatnonzero(half != part)
-        for start in range(0, len(rows), BLOCK):
-            block = rows[start : start + BLOCK]
+        for start in range(0, len(rows[1 - part]), BLOCK):
+            block = rows[1 - part][start : start + BLOCK]
             for column, values in zip(told, _predict(networks, motion.pairs[block]), strict=True):
                 column[block] = values
     return told
 
 
-def _fit(motion: Motion, seed: int, advance: Advance) -> Networks:
-    """Both networks, from batches in which every dataset counts alike."""
-    first = np.searchsorted(motion.whose, np.arange(int(motion.whose[-1]) + 2))  # [D + 1]
-    data = jax.tree.map(jnp.asarray, (motion.pairs, motion.changes, first))
+def _fit(columns: tuple[jax.Array, jax.Array], rows: Ints, whose: Ints, seed: int, advance: Advance) -> Networks:
+    """Both networks, from these rows of the pairs and changes; in a batch every dataset counts alike."""
+    first = np.searchsorted(whose[rows], np.arange(int(whose[-1]) + 2))  # [D + 1]
+    data = (*columns, jnp.asarray(rows), jnp.asarray(first))
     motion_key, origin_key, key = jax.random.split(jax.random.key(seed), 3)
-    inputs, outputs = motion.pairs.shape[1], motion.changes.shape[1]
+    inputs, outputs = (column.shape[1] for column in columns)
     networks = Networks(
         init_mlp(motion_key, (inputs, WIDTH, WIDTH, 2 * outputs), layer_norm=False),
         init_mlp(origin_key, (inputs, WIDTH, WIDTH, len(first) - 1), layer_norm=False),
@@ -100,16 +98,17 @@ def _fit(motion: Motion, seed: int, advance: Advance) -> Networks:
     return fit(networks, _loss, data, jax.random.split(key, STEPS), LEARNING_RATE, advance)
 
 
-def _loss(networks: Networks, data: tuple[jax.Array, jax.Array, jax.Array], key: jax.Array) -> jax.Array:
+def _loss(networks: Networks, data: tuple[jax.Array, jax.Array, jax.Array, jax.Array], key: jax.Array) -> jax.Array:
     """Huber's loss of the change, Laplace's likelihood of the spread about it, and the cross-entropy of the origin.
 
-    `first` [D + 1] tells where each dataset begins; a batch draws a dataset first, then a transition of it.
+    `first` [D + 1] tells where each dataset begins among the rows that are fitted; a batch draws a dataset first, then
+    a transition of it.
     """
-    pairs, changes, first = data
+    pairs, changes, chosen, first = data
     which, where = jax.random.split(key)
     whose = jax.random.randint(which, (BATCH,), 0, len(first) - 1)
     size = first[whose + 1] - first[whose]
-    rows = first[whose] + (jax.random.uniform(where, (BATCH,)) * size).astype(int)
+    rows = chosen[first[whose] + (jax.random.uniform(where, (BATCH,)) * size).astype(int)]
     change, log_spread = _split(mlp(networks.motion, pairs[rows]))
     error = jnp.abs(jax.lax.stop_gradient(changes[rows] - change))
     spread = jnp.mean(error * jnp.exp(-log_spread) + log_spread)

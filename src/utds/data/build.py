@@ -310,9 +310,9 @@ def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray)
         for episode, part, place in _pieces(rows, ends):
             if place.stop == ends[episode]:
                 states[place.stop + episode, columns] = reached[part.stop - 1]
-        steps = np.arange(rows.start, rows.stop)
-        following = steps + np.searchsorted(ends, steps, side="right") + 1
-        check_chained(reached, states[following, columns], lengths, rows.start)
+            following = states[place.start + episode + 1 : place.stop + episode + 1, columns]
+            if (reached[part] != following).any():
+                check_chained(reached[part], following, lengths, place.start)
     return states
 
 
