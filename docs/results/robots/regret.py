@@ -8,18 +8,21 @@ this file.
 
 import csv
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from utds import files, load, progress
 from utds.adviser import Advice, advise
+from utds.adviser.advice import Candidate
 from utds.training.run import Run
 
 HERE = Path(__file__).parent
 RESAMPLES = 10_000
 ALONE, ALL = "nothing", "everything"
+
+NUMBERS = ("predicted gain", "plan", "bound", "covered", "best tenth")  # of a candidate, as the adviser prints them
 
 Scores = dict[str, float]  # what is shared: a source's id, ALONE or ALL -> last score
 
@@ -44,18 +47,28 @@ def collect(trees: list[Path]) -> dict[str, Scores]:
 
 def choices(advice: Advice, scores: Scores) -> Scores:
     """What each way of choosing scores."""
-    best = max(advice.candidates, key=lambda c: c.worth.best)
-    mean = max(advice.candidates, key=lambda c: c.worth.mean)
+    ways: dict[str, Callable[[Candidate], float]] = {
+        "the adviser's first choice": lambda c: -advice.candidates.index(c),
+        "the source with the best plan": lambda c: c.plan or 0.0,
+        "the source with the lowest bound": lambda c: -c.after,
+        "the source that the own data covers most": lambda c: c.overlap,
+        "the source that the own data covers least": lambda c: -c.overlap,
+        "the source with the best tenth of episodes": lambda c: c.worth.best,
+        "the source with the highest mean return": lambda c: c.worth.mean,
+    }
     sources = [value for name, value in scores.items() if name not in (ALONE, ALL)]
-    return {
-        "the adviser's first choice": scores[advice.candidates[0].name],
-        "the source with the best tenth of episodes": scores[best.name],
-        "the source with the highest mean return": scores[mean.name],
+    return {way: scores[max(advice.candidates, key=rank).name] for way, rank in ways.items()} | {
         "everything": scores[ALL],
         "nothing": scores[ALONE],
         "one source at random": float(np.mean(sources)),
         "the worst source": min(sources),
     }
+
+
+def numbers(candidate: Candidate) -> tuple[float, ...]:
+    """Its `NUMBERS`."""
+    found = candidate.score, candidate.plan, candidate.after, candidate.overlap, candidate.worth.best
+    return tuple(value or 0.0 for value in found)
 
 
 def interval(values: np.ndarray) -> str:
@@ -91,15 +104,15 @@ def main(trees: list[Path]) -> None:
             named = {data: found[id] for data, id in ids.items()}
             outcomes[name] = choices(advice, {**named, ALONE: found[ALONE], ALL: found[ALL]})
             rows += [
-                [name, c.name, round(named[c.name], 2), place + 1, round(c.score or 0.0, 3), round(c.worth.best, 2)]
-                for place, c in enumerate(advice.candidates)
+                [name, c.name, round(named[c.name], 2), place, *(round(x, 3) for x in numbers(c))]
+                for place, c in enumerate(advice.candidates, 1)
             ]
-            rows += [[name, way, round(found[way], 2), "", "", ""] for way in (ALONE, ALL)]
+            rows += [[name, way, round(found[way], 2), *[""] * 6] for way in (ALONE, ALL)]
             advance()
     show(outcomes, scores)
     with files.atomic(HERE / "regret.csv") as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["main", "shared", "score", "place", "predicted gain", "best tenth"])
+        writer.writerow(["main", "shared", "score", "place", *NUMBERS])
         writer.writerows(rows)
 
 
