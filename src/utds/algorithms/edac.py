@@ -55,7 +55,7 @@ def mean_cosine(gradients: Array) -> Array:
     return jnp.mean(pairs) / (count * (count - 1))
 
 
-FAST = {"layers": 2}
+FAST = {"width": 128, "layers": 2}
 PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
 register_algorithm("sac-n", SACN, label="SAC-N", presets=PRESETS, colour="#aa4499", order=54)
 register_algorithm("edac", EDAC, label="EDAC", presets=PRESETS, colour="#882255", order=53)
