@@ -90,10 +90,14 @@ def test_the_function_is_public_and_the_package_has_another_name():
 def test_how_good_predictions_are_is_what_the_docs_measure():
     text = (Path(__file__).parents[2] / "docs" / "guides" / "advise.md").read_text(encoding="utf-8")
     held_out = dict(re.findall(r"^\| ([^|]+?) \| \*\*([\d.]+(?: of \d+)?)\*\* \|", text, flags=re.MULTILINE))
-    for row in ("return with a source shared", "first choice is the best or second-best"):
+    for row in ("return with a source shared", "gain: score, and the difference of these returns"):
         assert held_out[row] in RELIABILITY
-    assert held_out["gain: score, and the difference of these returns"] in RELIABILITY
     assert "[45 settings]" in text and "45 held-out settings" in RELIABILITY
+    regret = dict(re.findall(r"^\| ([^|]+?) \|.*\| \**([\d.]+)\** \[[\d., ]+\] \|$", text, flags=re.MULTILINE))
+    assert len(regret) == 4
+    assert re.findall(r"(\d+\.\d)[ ,.]", RELIABILITY) == [
+        regret[way] for way in ("the adviser's first choice", "everything", "one source at random", "nothing")
+    ]
 
 
 def test_the_picture_ranks_by_score_and_leaves_its_width_to_the_data():

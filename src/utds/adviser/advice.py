@@ -15,11 +15,11 @@ WORTH_ADDING = 0.1  # least relative growth of the score for which one more data
 BEST = 0.1  # share of the episodes that count as a dataset's best
 _MOST = 8  # options that the figure shows
 
-# What docs/guides/advise.md measures on its held-out runs; the tests hold the two together.
+# What docs/guides/advise.md measures; the tests hold the two together.
 RELIABILITY = (
-    "How far to trust it: on 45 held-out settings of the point mass, predicted and measured returns with sharing have "
-    "a rank correlation of 0.85, predicted and measured gains one of 0.27; the first choice was the best or "
-    "second-best of three sources for 12 of 15 main datasets (10 by chance)."
+    "How far to trust it: on twelve datasets of walker, quadruped and jaco its first choice scored 10.0 points less "
+    "than the best choice, sharing everything 12.9, a random source 16.6, nothing 39.5. On 45 held-out settings of the "
+    "point mass, predicted and measured returns with sharing have a rank correlation of 0.85, gains one of 0.27."
 )
 
 
