@@ -181,15 +181,15 @@ class Dataset:
             yield self.read(name, start, min(start + step, count))
 
     def take(self, name: str, index: np.ndarray) -> np.ndarray:
-        """These rows of a column, in ascending order; of one on the disk nothing else is kept."""
+        """These rows of a column; of one on the disk nothing else is kept."""
         column = self._columns[name]
         if isinstance(column, np.ndarray):
             return column[index]
         found: np.ndarray = np.empty((len(index), *column.shape[1:]), COLUMNS[name].dtype)
         first = 0
         for part in self.parts(name):
-            begin, end = np.searchsorted(index, [first, first + len(part)])
-            found[begin:end] = part[index[begin:end] - first]
+            here = (index >= first) & (index < first + len(part))
+            found[here] = part[index[here] - first]
             first += len(part)
         return found
 
