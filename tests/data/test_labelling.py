@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -193,6 +194,54 @@ def test_a_function_is_known_by_what_it_does(tmp_path):
     written(path, target="0.6")
     with pytest.raises(DataError, match=r"rewards\.py:reach changed"):
         labelling.make(plain)
+
+
+HELPERS = """
+import math
+import numpy as np
+SCALE = {scale}
+class Shape:
+    width = {width}
+    def __init__(self, power):
+        self.power = power
+    @staticmethod
+    def apply(x):
+        return {body}
+    def of(self, x):
+        return x ** self.power
+class Narrow(Shape):
+    pass
+NARROW = Narrow({power})
+def shape(x):
+    return -SCALE * abs(x)
+def unrelated():
+    return {other}
+"""
+PLAIN = {"scale": "1.0", "width": "2.0", "body": "-x", "power": "2", "other": "1"}
+USES = {  # how a reward reaches a helper of another file, and what of the file matters to it
+    "import helpers\nreach = lambda s, a, t: helpers.shape(t[:, 0])": {"scale"},
+    "def reach(s, a, t):\n    import helpers\n    return helpers.shape(t[:, 0])": {"scale"},
+    "from helpers import Shape\nreach = lambda s, a, t: Shape.apply(t[:, 0])": {"width", "body"},
+    "import helpers\nreach = lambda s, a, t: helpers.Narrow.apply(t[:, 0])": {"width", "body"},
+    "from helpers import NARROW\nreach = lambda s, a, t: NARROW.of(t[:, 0])": {"width", "body", "power"},
+}
+
+
+@pytest.mark.parametrize(("source", "matters"), USES.items())
+def test_editing_a_module_or_a_class_that_a_function_uses_tells_it_apart(tmp_path, monkeypatch, source, matters):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a second edit within a second would go unseen
+    (tmp_path / "rewards.py").write_text(source)
+
+    def identity(**edits):
+        (tmp_path / "helpers.py").write_text(HELPERS.format(**PLAIN | edits))
+        sys.modules.pop("helpers", None)
+        return labelling.make(f"{tmp_path}/rewards.py:reach").identity
+
+    plain = identity()
+    assert identity() == plain
+    assert {name for name in PLAIN if identity(**{name: "7 * 3"}) != plain} == matters
+    sys.modules.pop("helpers")
 
 
 def test_captured_values_tell_functions_apart():

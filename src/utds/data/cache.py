@@ -1,11 +1,14 @@
 """Labels that cost time, kept beside a stored dataset under a digest of all that they depend on."""
 
 import contextlib
+import dis
 import functools
 import hashlib
+import importlib
 import json
+import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +48,16 @@ def _path(dataset: Dataset, key: Mapping[str, object]) -> Path | None:
     return folder / "relabelled" / f"{digest}.npz" if (folder / "data").is_dir() else None
 
 
-_LIBRARIES = ("numpy", "scipy", "jax", "mujoco", "dm_control")  # counted by name alone, not by their code
+# Counted by name alone, not by their code, as is the standard library.
+_LIBRARIES = {"numpy", "scipy", "jax", "mujoco", "dm_control", "gymnasium", "torch", "pandas", "sklearn", "numba"}
 
 
 def code_digest(*functions: Callable[..., Any]) -> str:
-    """SHA-256 of what functions do: their bytecode, defaults and captured values, and likewise of what they call.
+    """SHA-256 of what functions do: their bytecode, defaults and captured values, and likewise of what they use.
 
-    Editing a helper or a constant that a function uses changes it; editing a comment or another function doesn't.
-    A value that can't be told from another by its content makes the digest unique to the process: better computed
-    again than wrong.
+    Editing a helper or a constant that a function uses changes it, also one in a module or a class of the user's own;
+    editing a comment or another function doesn't. A value that can't be told from another by its content makes the
+    digest unique to the process: better computed again than wrong.
     """
     digest = hashlib.sha256()
     _feed(digest, functions, set())
@@ -82,16 +86,22 @@ def _feed(digest: Any, value: Any, seen: set[int]) -> None:
         _feed(digest, value.co_consts, seen)
     elif isinstance(value, types.ModuleType | type | np.ufunc | types.BuiltinFunctionType):
         digest.update(f"{getattr(value, '__module__', '')}.{value.__name__}".encode())
+        if isinstance(value, type) and not _is_library(value.__module__):
+            _feed(digest, (value.__bases__, _members(value)), seen)
     elif isinstance(value, functools.partial):
         _feed(digest, (value.func, value.args, value.keywords), seen)
     elif isinstance(value, types.MethodType):
         _feed(digest, (value.__func__, value.__self__), seen)
     elif isinstance(value, types.FunctionType):
         _feed_function(digest, value, seen)
-    elif hasattr(value, "__wrapped__"):  # such as a jitted function
+    elif isinstance(value, property):
+        _feed(digest, value.fget, seen)
+    elif isinstance(value, functools.cached_property):
+        _feed(digest, value.func, seen)
+    elif hasattr(value, "__wrapped__"):  # such as a jitted function or a static method
         _feed(digest, value.__wrapped__, seen)
-    elif callable(value) and hasattr(value, "__dict__"):
-        _feed(digest, (type(value).__call__, vars(value)), seen)
+    elif hasattr(value, "__dict__"):
+        _feed(digest, (type(value), vars(value)), seen)
     else:
         digest.update(repr(value).encode())
 
@@ -101,15 +111,58 @@ def _feed_function(digest: Any, function: types.FunctionType, seen: set[int]) ->
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # a name that isn't bound yet
             captured.append(cell.cell_contents)
-    _feed(digest, (function.__code__, function.__defaults__, function.__kwdefaults__, captured), seen)
-    if (function.__module__ or "").partition(".")[0] in _LIBRARIES:
+    code = function.__code__
+    _feed(digest, (code, function.__defaults__, function.__kwdefaults__, captured), seen)
+    if _is_library(function.__module__ or ""):
         return
-    for name in sorted(_names(function.__code__)):
-        if name in function.__globals__:
-            _feed(digest, (name, function.__globals__[name]), seen)
+    names = sorted(_names(code))
+    used = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    _feed(digest, used, seen)
+    for module in (*captured, *used.values(), *_imported(code)):
+        _feed_attributes(digest, module, names, seen)
+
+
+def _feed_attributes(digest: Any, module: Any, names: Sequence[str], seen: set[int]) -> None:
+    """What code that reads these names takes from a module, as `helpers.distance` does, and from modules in it."""
+    if isinstance(module, types.ModuleType) and not _is_library(module.__name__):
+        for name in names:
+            if name in vars(module):
+                _feed(digest, (name, vars(module)[name]), seen)
+                _feed_attributes(digest, vars(module)[name], [other for other in names if other != name], seen)
+
+
+def _members(kind: type) -> dict[str, Any]:
+    """The methods and values of a class, without what Python notes about it, such as its line in the file."""
+    special = types.FunctionType | staticmethod | classmethod
+    return {
+        name: value
+        for name, value in vars(kind).items()
+        if isinstance(value, special) or not name.startswith(("__", "_abc_"))
+    }
+
+
+def _is_library(module: str) -> bool:
+    top = module.partition(".")[0]
+    return top in _LIBRARIES or top in sys.stdlib_module_names
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Code and that of the functions inside it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _codes(constant)
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Global names that code and the functions inside it may read."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*(_names(constant) for constant in inner))
+    """Global names that code may read."""
+    return {name for part in _codes(code) for name in part.co_names}
+
+
+def _imported(code: types.CodeType) -> Iterator[types.ModuleType]:
+    """Modules that code imports when it runs."""
+    for part in _codes(code):
+        for step in dis.get_instructions(part):
+            if step.opname == "IMPORT_NAME":
+                with contextlib.suppress(ImportError):
+                    yield importlib.import_module(step.argval)
