@@ -15,6 +15,7 @@ from utds.data import actions as units
 from utds.data.columns import (
     BLOCK,
     COLUMNS,
+    ZERO,
     Episode,
     Metadata,
     cast,
@@ -190,7 +191,7 @@ def from_steps(
     columns = steps_arranged(observations, actions, rewards, Marks.taken(given))
     if columns["rewards"] is None:
         columns["rewards"] = np.zeros(len(columns["actions"]), np.float32)
-        given = {"labelling": "zero"} | given
+        given = {"labelling": ZERO} | given
     return from_arrays(**columns, action_bounds=action_bounds, **given)
 
 

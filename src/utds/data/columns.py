@@ -34,6 +34,7 @@ COLUMNS: Mapping[str, Kind] = {
 OPTIONAL = ("physics", "task_rewards")
 BLOCK = 1 << 14  # rows that are looked at together: few enough to stay in the processor's cache
 KNOWN = "known"  # the labelling of rewards that are facts: recorded, or recomputed from physics
+ZERO = "zero"  # of data without rewards: all are 0
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ class Metadata:
             low = high = ()
         object.__setattr__(self, "action_low", low)
         object.__setattr__(self, "action_high", high)
+
+    @property
+    def has_rewards(self) -> bool:
+        return self.labelling != ZERO
 
     def identity(self) -> dict[str, Any]:
         """The part that belongs to the content, and therefore to the digest."""

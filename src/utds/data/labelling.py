@@ -26,7 +26,7 @@ import numpy as np
 
 from utds.data import actions as units
 from utds.data.cache import cached, code_digest
-from utds.data.columns import KNOWN
+from utds.data.columns import KNOWN, ZERO
 from utds.data.dataset import Dataset
 from utds.data.reward_model import LearnedReward
 from utds.errors import ConfigError, DataError
@@ -87,6 +87,11 @@ def make(rewards: Rewards) -> Labelling:
     raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
 
 
+def is_function(identity: str) -> bool:
+    """Whether it is a user's function, whose code is not stored: "function:reach@1f2e…" or "rewards.py:reach@1f2e…"."""
+    return "@" in identity or identity == FunctionReward.name  # the name alone stands in runs of earlier versions
+
+
 def relabel(dataset: Dataset, task: str, rewards: Rewards = KNOWN, *, main: Dataset | None = None) -> Dataset:
     """The same data with the rewards of `task`, and in its metadata where they come from.
 
@@ -113,7 +118,7 @@ def carries(dataset: Dataset, main: Dataset) -> bool:
 
     Data that was recorded without rewards, main data too, carries none.
     """
-    if main.metadata.labelling == Zero.identity:
+    if not main.metadata.has_rewards:
         return False
     ours, theirs = main.metadata, dataset.metadata
     same = (ours.task, ours.labelling) == (theirs.task, theirs.labelling)
@@ -141,7 +146,7 @@ class Known(Labelling):
         if "physics" in dataset and task in _task_ids(meta.domain):
             names, table = from_physics(dataset)
             return np.ascontiguousarray(table[:, names.index(task)])
-        if meta.labelling == Zero.identity:
+        if not meta.has_rewards:
             raise DataError(
                 f"{dataset.name} holds no rewards of {task}; choose a function as file.py:name, a goal, or zero for "
                 f"methods that need none"
@@ -216,7 +221,7 @@ def _task_ids(domain: str | None) -> tuple[str, ...]:
 class Zero(Labelling):
     """No rewards: UDS (Yu et al., 2022) shares other tasks' data with reward 0."""
 
-    name = identity = "zero"
+    name = identity = ZERO
     uses_main = False
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
@@ -356,8 +361,8 @@ def _pairs(text: str, options: str) -> Iterator[tuple[str, str]]:
 
 
 _WORDS: dict[str, Callable[[str, str], Labelling]] = {
-    "known": _plain(Known),
-    "zero": _plain(Zero),
+    KNOWN: _plain(Known),
+    ZERO: _plain(Zero),
     "learned": _learned,
     "goal": _goal,
 }

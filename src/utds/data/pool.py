@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from utds.data.columns import KNOWN
 from utds.errors import ConfigError
 
 Sampling = Literal["transitions", "episodes"]
@@ -86,7 +87,7 @@ class Info:
     ids: tuple[str, ...] = field(compare=False)  # of the sources, the main dataset first
     digests: tuple[str, ...] = field(compare=False)  # of the sources, in the same order
     sizes: tuple[int, ...]  # transitions of each source
-    rewards: str = field(default="known", compare=False)  # identity of the labelling of shared data
+    rewards: str = field(default=KNOWN, compare=False)  # identity of the labelling of shared data
     sampling: Sampling = "transitions"
     action_low: tuple[float, ...] = field(default=(), compare=False)  # bounds of actions in the robot's unit; …
     action_high: tuple[float, ...] = field(default=(), compare=False)  # … empty where that is [-1, 1]

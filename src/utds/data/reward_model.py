@@ -61,7 +61,7 @@ class LearnedReward:
         """Rewards [N] float32: the ensemble's mean minus `penalty` standard deviations."""
         if main is None:
             raise ConfigError("a learned reward needs the main task's own data to learn from")
-        if main.metadata.labelling == "zero":
+        if not main.metadata.has_rewards:
             raise DataError(f"{main.name} holds no rewards to learn from; label it first")
         found = self.predict(dataset, main)
         return np.ascontiguousarray(found.mean - self.penalty * found.std)

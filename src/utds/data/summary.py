@@ -84,7 +84,7 @@ def imports(made: Sequence[Imported]) -> Table:
             f"{each.format}: {each.source}",
             f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
             f"{meta.task}: "
-            + ("none" if meta.labelling == "zero" else f"{data.rewards.min():.4g} to {data.rewards.max():.4g}"),
+            + (f"{data.rewards.min():.4g} to {data.rewards.max():.4g}" if meta.has_rewards else "none"),
             str(data.episodes),
             str(data.size),
         )

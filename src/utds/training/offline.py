@@ -20,6 +20,8 @@ import numpy as np
 
 from utds import algorithms, files
 from utds.data import lake
+from utds.data.columns import KNOWN, ZERO
+from utds.data.labelling import is_function, make
 from utds.errors import ConfigError
 from utds.evaluation import fqe
 from utds.evaluation.fqe import FQE, Estimate, Recorded
@@ -254,12 +256,12 @@ def common_pool(runs: Sequence[Run], rewards: Rewards | None = None) -> tuple[Po
         raise ConfigError(
             f"the runs are of different tasks, {' and '.join(tasks)}; judge the runs of one task together"
         )
-    labelling, notes = _labelling(runs, rewards), []
+    labelling, notes = make(_rewards(runs, rewards)), []
     datasets = {}
     for run in runs:
         own, *others = run.datasets()
         datasets[own.digest] = own
-        if labelling != "zero":
+        if labelling.identity != ZERO:
             datasets |= {data.digest: data for data in others if data.digest not in datasets}
         elif others:
             notes = ["shared data has no rewards but 0: judged on the main data alone; --rewards would let it count"]
@@ -273,17 +275,17 @@ def common_pool(runs: Sequence[Run], rewards: Rewards | None = None) -> tuple[Po
     return pool, notes
 
 
-def _labelling(runs: Sequence[Run], given: Rewards | None) -> Rewards:
+def _rewards(runs: Sequence[Run], given: Rewards | None) -> Rewards:
     if given is not None:
         return given
     used = list(dict.fromkeys(run.config["rewards"] for run in runs if len(run.config["sources"]) > 1))
-    if not used or "known" in used:
-        return "known"
+    if not used or KNOWN in used:
+        return KNOWN
     if len(used) > 1:
         raise ConfigError(
             f"the runs were trained with rewards {' and '.join(used)}: say with --rewards how to label the shared data"
         )
-    if "@" in used[0] or used[0] == "function":
+    if is_function(used[0]):
         raise ConfigError(f"the reward function {used[0]} isn't stored with the run: give it as --rewards FILE.py:NAME")
     return str(used[0])
 

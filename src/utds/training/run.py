@@ -175,13 +175,13 @@ class Run:
 
         then = self.config["rewards"]
         if rewards is None:
-            if "@" in then or then == "function":
+            if labelling.is_function(then):
                 raise ConfigError(
                     f"{self.path} was trained with a reward function, {then}, which is not stored: give it"
                 )
             rewards = then
         now = labelling.make(rewards).identity
-        if now != then and then != "function":
+        if now != then and then != labelling.FunctionReward.name:
             raise ConfigError(f"{self.path} was trained with rewards={then!r}, not {now!r}")
         sampling, weights = self.config["sampling"], self.config["weights"]
         if "@" in weights or weights.startswith("dynamics"):

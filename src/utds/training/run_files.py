@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from utds import algorithms, files
+from utds.data.columns import KNOWN
 from utds.errors import ConfigError, DataError
 
 
@@ -159,7 +160,7 @@ CONFIG = {
 SCORES = {"mean": Maybe(Number()), "standard_error": Maybe(Number()), "seeds": Maybe([Maybe(Number())])}
 EARLIER: dict[str, Any] = {
     "domain": None,
-    "rewards": "known",
+    "rewards": KNOWN,
     "sampling": "transitions",
     "weights": "uniform",
     "action_low": [],
@@ -314,7 +315,7 @@ def command(
     main, *shared = datasets
     words: list[Any] = ["utds", "train", main, *(["--share", *shared] if shared else [])]
     words += ["--algo", algorithm, "--preset", preset]
-    if shared and rewards != "known":
+    if shared and rewards != KNOWN:
         words += ["--rewards", rewards]
     if fields:
         words += ["--set", *(f"{name}={_word(value)}" for name, value in fields.items())]

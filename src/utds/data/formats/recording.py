@@ -8,7 +8,7 @@ import numpy as np
 
 from utds.data import actions as units
 from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
-from utds.data.columns import cast
+from utds.data.columns import ZERO, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -102,7 +102,7 @@ class Recording:
             )
         rewards, labelling = self.rewards, {}
         if rewards is None:
-            rewards, labelling = np.zeros(len(self.actions), np.float32), {"labelling": "zero"}
+            rewards, labelling = np.zeros(len(self.actions), np.float32), {"labelling": ZERO}
         described = of_task(metadata["task"], self) if "task" in metadata else {}
         return from_arrays(
             self.observations,
