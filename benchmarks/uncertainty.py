@@ -65,7 +65,7 @@ def robot(name: str, steps: int) -> list[dict[str, object]]:
     (own, other, third), (few, many, some) = SETTINGS[name]
     data = recorded(name, own, "medium-replay", few), recorded(name, other, "replay", many)
     pool, left_out = share(*data), recorded(name, third, "replay", some)
-    algorithm = base.resolve(algorithms.make("utds"), steps)
+    algorithm = algorithms.resolve(algorithms.make("utds"), steps)
     key = jax.random.key(SEED)
     state, done, rows = loop.fresh(algorithm, Spec.of(pool), pool, key), 0, []
     for until in (steps // 5, steps // 2, steps):

@@ -10,12 +10,13 @@ from typing import Any
 import jax.numpy as jnp
 
 import utds
+from utds.algorithms.fields import NonNegative
 from utds.networks import deterministic
 
 
 @dataclass(frozen=True)
 class GentleTD3(utds.TD3):
-    effort: float = 0.1  # weight of the mean squared action in the policy's loss
+    effort: NonNegative = 0.1  # weight of the mean squared action in the policy's loss
 
     def actor_loss(self, actor: Any, state: Any, batch: Any) -> Any:
         loss, metrics = super().actor_loss(actor, state, batch)

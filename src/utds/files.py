@@ -21,6 +21,7 @@ import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -203,7 +204,8 @@ def run_named(variable: str, error: type[Error]) -> None:
         spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
         if spec is None or spec.loader is None or not Path(path).is_file():
             raise error(f"{variable} names {path!r}, which is no Python file")
-        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
+        spec.loader.exec_module(module)
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

@@ -179,7 +179,6 @@ def test_paper_preset_is_table_1():
         ("batch_size", 1.5, "a whole number"),
         ("anneal_steps", "all", 'a whole number, or a share of the run such as "50%"'),
         ("layer_norm", 1, "true or false"),
-        ("sampling", 3, "a word"),
         ("floor", "low", "a number, auto or nothing"),
     ],
 )

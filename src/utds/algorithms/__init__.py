@@ -7,11 +7,12 @@ make("utds", preset="paper", batch_size=512)   the published values, then your o
 from __future__ import annotations
 
 from utds.algorithms.awac import AWAC
-from utds.algorithms.base import Algorithm, Policy, Spec, resolve
+from utds.algorithms.base import Algorithm, Policy, Spec
 from utds.algorithms.bc import BC
 from utds.algorithms.cds import CDS, CDSZero
 from utds.algorithms.cql import CQL, UDS
 from utds.algorithms.edac import EDAC, SACN
+from utds.algorithms.fields import resolve
 from utds.algorithms.iql import IQL
 from utds.algorithms.rebrac import ReBRAC
 from utds.algorithms.registry import (

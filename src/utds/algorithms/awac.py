@@ -13,9 +13,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.base import Metrics
+from utds.algorithms.fields import Positive
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, State
-from utds.errors import ConfigError
 from utds.networks import MLP, deterministic, q_values
 
 if TYPE_CHECKING:
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class AWAC(TD3):
-    lam: float = 1.0  # λ, the advantage that is worth a factor e in weight; in units of the values
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.lam <= 0:
-            raise ConfigError(f"lam={self.lam} must be positive")
+    lam: Positive = 1.0  # λ, the advantage that is worth a factor e in weight; in units of the values
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """mean w·|π(s) − a|²; w carries no gradient."""

@@ -14,53 +14,24 @@ A `Mean` is averaged over the rows that it is about, of which a batch may have n
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from utds.errors import ConfigError
+from utds.algorithms.fields import Count, Positive, Steps, at_most, concrete, interval, validate
 from utds.networks import MLP, Normalizer, deterministic, q_values
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch, Pool
 
 T = TypeVar("T")
-Steps = int | str | None  # gradient steps; "50%" of the run's; or no end
 NormaliseBy = Literal["pool", "own"]
-
-MAY_BE_ZERO = {"ood_actions", "actor_width"}  # whole numbers; all others are at least 1
-NEVER_NEGATIVE = (
-    "beta_",
-    "prior_scale",
-    "bc_weight",
-    "bc_temp",
-    "smoothing",
-    "pretanh_l2",
-    "ood_noise",
-    "shared_ratio",
-    "cql_",
-)
-MOST = {
-    "width": 100_000,
-    "actor_width": 100_000,
-    "layers": 100,
-    "num_critics": 10_000,
-    "batch_size": 10_000_000,
-    "n_step": 1_000_000,
-}
-INTERVALS: dict[str, tuple[str, Callable[[float], bool]]] = {
-    "discount": ("[0, 1)", lambda x: 0 <= x < 1),
-    "tau": ("(0, 1]", lambda x: 0 < x <= 1),
-    "beta_ood_decay": ("(0, 1]", lambda x: 0 < x <= 1),
-    "shared_share": ("(0, 1)", lambda x: 0 < x < 1),
-}
 
 
 class Mean(NamedTuple):
@@ -162,26 +133,9 @@ def adam_step(grads: T, params: T, opt_state: optax.OptState, lr: float | Array)
     return optax.apply_updates(params, updates), opt_state
 
 
-def annealed_lr(lr: float, step: Array, over: Steps) -> float | Array:
+def annealed_lr(lr: float, step: Array, over: Steps | None) -> float | Array:
     """A learning rate at a step: as it is, or falling linearly to nothing over so many steps."""
     return lr if over is None else lr * jnp.maximum(1 - step / concrete(over), 0)
-
-
-def concrete(steps: Steps) -> int:
-    """A number of steps that `resolve` has settled."""
-    if not isinstance(steps, int):
-        raise ConfigError(f"{steps!r} is a share of a run's steps: train with `utds.train`, or give a number")
-    return steps
-
-
-def resolve(algorithm: T, steps: int) -> T:
-    """The algorithm for a run of so many steps: fields such as anneal_steps="100%" as numbers."""
-    shares = {
-        field.name: max(1, round(_percent(value) / 100 * steps))
-        for field in fields(algorithm)  # type: ignore[arg-type]
-        if isinstance(value := getattr(algorithm, field.name), str) and field.name.endswith("_steps")
-    }
-    return replace(algorithm, **shares) if shares else algorithm  # type: ignore[type-var]
 
 
 def discounts(batch: Batch, discount: float) -> Array | float:
@@ -225,19 +179,17 @@ def accumulated_gradient(
 class Actor:
     """What algorithms with a policy have in common."""
 
-    width: int = 256  # units of a hidden layer
-    layers: int = 2  # hidden layers
+    width: Annotated[Count, at_most(100_000)] = 256  # units of a hidden layer
+    layers: Annotated[Count, at_most(100)] = 2  # hidden layers
     layer_norm: bool = False  # normalise hidden layers before their activation
     normalise: bool = True  # scale observations by the data's mean and standard deviation
     normalise_by: NormaliseBy = "pool"  # whose: all of the pool's, or the main task's own
-    batch_size: int = 256  # transitions per gradient step
-    actor_lr: float = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
-    anneal_steps: Steps = None  # steps, or "100%" of the run, over which learning rates fall to 0; none: constant
+    batch_size: Annotated[Count, at_most(10_000_000)] = 256  # transitions per gradient step
+    actor_lr: Positive = 3e-4  # Adam's learning rate of the policy, and of SAC's temperature
+    anneal_steps: Steps | None = None  # steps, or "100%" of the run, in which learning rates fall to 0; none: constant
 
     def __post_init__(self) -> None:
         validate(self)
-        if self.normalise_by not in (known := get_args(NormaliseBy)):
-            raise ConfigError(f"normalise_by={self.normalise_by!r} is unknown; use {' or '.join(known)}")
 
     def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions."""
@@ -259,12 +211,12 @@ class Actor:
 class ActorCritic(Actor):
     """What algorithms with an ensemble of critics have in common."""
 
-    num_critics: int = 2  # critics in the ensemble, E
-    microbatch: int = 256  # transitions whose gradient is computed at once; changes speed, not results
-    discount: float = 0.99  # γ
-    n_step: int = 1  # rewards summed before the target bootstraps; fewer before an episode's end
-    tau: float = 5e-3  # share of the online networks mixed into the target networks at each move
-    critic_lr: float = 3e-4  # Adam's learning rate of the critics, and of IQL's value
+    num_critics: Annotated[Count, at_most(10_000)] = 2  # critics in the ensemble, E
+    microbatch: Count = 256  # transitions whose gradient is computed at once; changes speed, not results
+    discount: Annotated[float, interval("[0, 1)")] = 0.99  # γ
+    n_step: Annotated[Count, at_most(1_000_000)] = 1  # rewards summed before bootstrapping; fewer at an episode's end
+    tau: Annotated[float, interval("(0, 1]")] = 5e-3  # share of the online networks mixed into the targets at each move
+    critic_lr: Positive = 3e-4  # Adam's learning rate of the critics, and of IQL's value
 
     def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions."""
@@ -289,51 +241,3 @@ class ActorCritic(Actor):
         lr = annealed_lr(self.critic_lr, state.step, self.anneal_steps)
         critic, opt_state = adam_step(grads, state.critic, state.critic_opt_state, lr)
         return state._replace(critic=critic, critic_opt_state=opt_state), metrics
-
-
-def validate(config: Any) -> None:
-    """Refuse hyper-parameters that make no sense, whatever the algorithm."""
-    for field in fields(config):
-        name, value = field.name, getattr(config, field.name)
-        if wanted := _other_type(name, value, field.default):
-            raise ConfigError(f"{name}={value!r} must be {wanted}")
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        least = 0 if name in MAY_BE_ZERO else 1
-        if whole and (isinstance(field.default, int) or name.endswith("_steps")) and value < least:
-            raise ConfigError(f"{name}={value} must be at least {least}")
-        if name in MOST and isinstance(value, int) and value > MOST[name]:
-            raise ConfigError(f"{name}={value} must be at most {MOST[name]}")
-        if name.endswith("lr") and not value > 0:
-            raise ConfigError(f"{name}={value} must be positive")
-        if name.startswith(NEVER_NEGATIVE) and isinstance(value, int | float) and value < 0:
-            raise ConfigError(f"{name}={value} must be at least 0")
-        if name in INTERVALS:
-            words, within = INTERVALS[name]
-            if not within(value):
-                raise ConfigError(f"{name}={value} must lie in {words}")
-
-
-def _other_type(name: str, value: Any, default: Any) -> str | None:
-    """What a field wants that got a value of another type, told by its default; nothing where the value will do."""
-    if name.endswith("_steps"):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        fits = whole or (value is None and default is None) or (isinstance(value, str) and 0 < _percent(value) <= 100)
-        return None if fits else 'a whole number, or a share of the run such as "50%"'
-    if isinstance(default, bool):
-        return None if isinstance(value, bool) else "true or false"
-    if isinstance(default, str):
-        return None if isinstance(value, str) else "a word"
-    whole, floor = isinstance(default, int), name.endswith("floor")
-    if (value is None and default is None) or (floor and value == "auto"):
-        return None
-    if isinstance(value, int if whole else int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return None
-    return "a whole number" if whole else "a number, auto or nothing" if floor else "a number"
-
-
-def _percent(text: str) -> float:
-    """The number of a word such as 50%; 0 for any other word."""
-    try:
-        return float(text[:-1]) if text.endswith("%") else 0.0
-    except ValueError:
-        return 0.0

@@ -7,16 +7,16 @@ Q joins the main task's own data. Where nothing is shared it is CQL, bit for bit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.cql import CQL, PRESETS, RELEASED, unrewarded
+from utds.algorithms.fields import Count, interval
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import State
-from utds.errors import ConfigError
 from utds.networks import q_values
 
 if TYPE_CHECKING:
@@ -28,13 +28,8 @@ Ranking = Literal["min", "first"]
 @dataclass(frozen=True)
 class CDS(CQL):
     ranking: Ranking = "min"  # what shared transitions are ranked by: the least of the critics, or the first of them
-    candidates: int = 10  # shared transitions drawn for each one kept
-    shared_share: float = 0.5  # share of the batch that is selected from shared data
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.ranking not in get_args(Ranking):
-            raise ConfigError(f"ranking={self.ranking!r} is unknown; use {' or '.join(get_args(Ranking))}")
+    candidates: Count = 10  # shared transitions drawn for each one kept
+    shared_share: Annotated[float, interval("(0, 1)")] = 0.5  # share of the batch that is selected from shared data
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Own data, and the best of the shared data; own data alone where nothing is shared."""

@@ -9,13 +9,14 @@ data it is Direct Sharing; UDS (Yu et al., 2022) is this with shared rewards set
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.base import CriticInputs, Metrics, Spec
+from utds.algorithms.fields import Count, NonNegative
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import SAC, State
 from utds.errors import ConfigError
@@ -37,15 +38,13 @@ class CQL(SAC):
     microbatch: int = 16  # transitions whose gradient is computed at once; changes speed, not results
     actor_lr: float = 1e-4  # Adam's learning rate of the policy and of the temperature
     backup_entropy: bool = False  # count the entropy at the next state in the critics' target
-    cql_alpha: float = 5.0  # w, weight of the conservative term
-    num_actions: int = 10  # actions drawn from each of the three proposals
+    cql_alpha: NonNegative = 5.0  # w, weight of the conservative term
+    num_actions: Count = 10  # actions drawn from each of the three proposals
     importance_weights: bool = True  # weigh the proposed actions by 1 / their density in the sum
     data_action: bool = False  # count the data's action in the sum; its density is unknown, so without weights only
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.architecture not in (known := get_args(Architecture)):
-            raise ConfigError(f"architecture={self.architecture!r} is unknown; use {' or '.join(known)}")
         if self.architecture == "released" and self.layers != 3:
             raise ConfigError(f"architecture='released' has 3 hidden layers, not layers={self.layers}")
         if self.data_action and self.importance_weights:

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.base import CriticInputs, Metrics
+from utds.algorithms.fields import NonNegative
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import SAC
 from utds.errors import ConfigError
@@ -29,14 +30,12 @@ class SACN(SAC):
 
 @dataclass(frozen=True)
 class EDAC(SACN):
-    eta: float = 1.0  # η, weight of the critics' gradient diversity
+    eta: NonNegative = 1.0  # η, weight of the critics' gradient diversity
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_critics < 2:
             raise ConfigError("num_critics=1 has no other critic to differ from; use at least 2")
-        if self.eta < 0:
-            raise ConfigError(f"eta={self.eta} must be at least 0")
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Metrics]:
         """SAC's, and N·η times the mean cosine between two critics' gradients."""

@@ -10,7 +10,7 @@ With τ = ½ V is the mean over the data's actions, with τ → 1 their best.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
+from utds.algorithms.fields import NonNegative, interval
 from utds.algorithms.registry import Preset, register_algorithm
-from utds.errors import ConfigError
 from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
 
 if TYPE_CHECKING:
@@ -45,15 +45,8 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class IQL(ActorCritic):
-    expectile: float = 0.7  # τ, which expectile of the data's action values V is
-    beta: float = 3.0  # β, inverse temperature of the advantages; in units of 1 / values
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.expectile < 1:
-            raise ConfigError(f"expectile={self.expectile} must lie in (0, 1)")
-        if self.beta < 0:
-            raise ConfigError(f"beta={self.beta} must be at least 0")
+    expectile: Annotated[float, interval("(0, 1)")] = 0.7  # τ, which expectile of the data's action values V is
+    beta: NonNegative = 3.0  # β, inverse temperature of the advantages; in units of 1 / values
 
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the target critics start as copies."""

@@ -17,6 +17,7 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import CriticInputs, Metrics
+from utds.algorithms.fields import NonNegative
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, State, floored
 from utds.errors import ConfigError
@@ -34,14 +35,8 @@ class ReBRAC(TD3):
     batch_size: int = 1024  # transitions per gradient step
     actor_lr: float = 1e-3  # Adam's learning rate of the policy
     critic_lr: float = 1e-3  # Adam's learning rate of the critics
-    actor_bc: float = 0.05  # β1, weight of the squared distance to the data's action in the policy's loss
-    critic_bc: float = 0.01  # β2, weight of that distance at the next state in the critics' target
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("actor_bc", "critic_bc"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name}={getattr(self, name)} must be at least 0")
+    actor_bc: NonNegative = 0.05  # β1, weight of the squared distance to the data's action in the policy's loss
+    critic_bc: NonNegative = 0.01  # β2, weight of that distance at the next state in the critics' target
 
     def norm_actor(self) -> bool:
         """Whether the policy's hidden layers are normalised."""

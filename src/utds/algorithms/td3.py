@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
+from utds.algorithms.fields import Count, NonNegative, at_least, at_most
 from utds.algorithms.registry import register_algorithm
 from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
 
@@ -42,12 +43,12 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class TD3(ActorCritic):
-    actor_width: int = 0  # units of a hidden layer of the policy; 0: as the critics
-    smoothing: float = 0.2  # standard deviation of the noise on target actions
-    smoothing_clip: float = 0.5  # bound of that noise
-    pretanh_l2: float = 0.0  # weight of the squared outputs before the policy's tanh, which has no slope at large ones
-    policy_delay: int = 2  # critic steps per policy step, which comes with the first, third, … of them
-    target_delay: int = 2  # critic steps per move of the target networks
+    actor_width: Annotated[int, at_least(0), at_most(100_000)] = 0  # units of a layer of the policy; 0: as the critics
+    smoothing: NonNegative = 0.2  # standard deviation of the noise on target actions
+    smoothing_clip: NonNegative = 0.5  # bound of that noise
+    pretanh_l2: NonNegative = 0.0  # weight of the squared outputs before the policy's tanh, which is flat at large ones
+    policy_delay: Count = 2  # critic steps per policy step, which comes with the first, third, … of them
+    target_delay: Count = 2  # critic steps per move of the target networks
     floor: Floor = None  # least value of a Bellman target: a number, none, or "auto" for min(r_min, 0)/(1 − γ)
 
     def init(self, key: Array, spec: Spec) -> State:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms.base import Metrics
+from utds.algorithms.fields import NonNegative
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, State
 from utds.networks import MLP, deterministic, q_values
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TD3BC(TD3):
-    alpha: float = 2.5  # α, weight of the critic against the cloning term
+    alpha: NonNegative = 2.5  # α, weight of the critic against the cloning term
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """−λ·mean Q_1(s, π(s)) + mean |π(s) − a|²; λ carries no gradient."""

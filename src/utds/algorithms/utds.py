@@ -24,14 +24,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
 from utds.algorithms import base
-from utds.algorithms.base import Mean, Metrics, Spec, Steps
+from utds.algorithms.base import Mean, Metrics, Spec
+from utds.algorithms.fields import NonNegative, Steps, at_least, concrete, interval
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, CriticInputs, Floor, State, floored
 from utds.errors import ConfigError
@@ -59,34 +60,31 @@ class UTDS(TD3):
     critic_lr: float = 1e-4  # Adam's learning rate of the critics
     policy_delay: int = 1  # critic steps per policy step
     target_delay: int = 1  # critic steps per move of the target networks
-    beta_in: float = 1e-3  # β1, penalty on the uncertainty at the next state
-    beta_ood: float = 3.0  # β2 at the start, penalty on the uncertainty of OOD actions
-    beta_ood_end: float = 0.1  # the least β2
-    beta_ood_decay: float = 0.99995  # α, factor on β2 at each step
-    ood_actions: int = 3  # K, OOD actions per state; 0: no OOD term
+    beta_in: NonNegative = 1e-3  # β1, penalty on the uncertainty at the next state
+    beta_ood: NonNegative = 3.0  # β2 at the start, penalty on the uncertainty of OOD actions
+    beta_ood_end: NonNegative = 0.1  # the least β2
+    beta_ood_decay: Annotated[float, interval("(0, 1]")] = 0.99995  # α, factor on β2 at each step
+    ood_actions: Annotated[int, at_least(0)] = 3  # K, OOD actions per state; 0: no OOD term
     ood_source: OODSource = "policy"  # where they come from: the policy, uniform ones, or each half of the time
-    ood_noise: float = 0.01  # standard deviation of the noise that sets the K actions apart
+    ood_noise: NonNegative = 0.01  # standard deviation of the noise that sets the K actions apart
     ood_next: bool = False  # draw OOD actions at the next states too
     ood_floor: Floor = None  # least value of an OOD pseudo-target: a number, none, or "auto" as for `floor`
     bootstrap: Bootstrap = "target"  # which critics the Bellman target reads
     ensemble_target: bool = False  # all critics learn one target, from their mean, instead of each from its own value
-    prior_scale: float = 0.0  # size of each critic's fixed random function, in mean absolute rewards over 1 − γ
-    shared_ratio: float = 1.0  # factor on both penalties on shared data, at the start
+    prior_scale: NonNegative = 0.0  # size of each critic's fixed random function, in mean absolute rewards over 1 − γ
+    shared_ratio: NonNegative = 1.0  # factor on both penalties on shared data, at the start
     shared_ratio_steps: Steps = "50%"  # steps, or share of the run, over which that factor goes linearly to 1
     sampling: Sampling = "pool"  # uniform over what; pool: as the pool says
-    bc_weight: float = 0.0  # weight of the behaviour term in the policy's loss at the start; 0: the paper's loss
-    bc_weight_end: float = 0.0  # that weight from `bc_steps` on, where it arrives linearly
+    bc_weight: NonNegative = 0.0  # weight of the behaviour term in the policy's loss at the start; 0: the paper's loss
+    bc_weight_end: NonNegative = 0.0  # that weight from `bc_steps` on, where it arrives linearly
     bc_steps: Steps = "30%"  # steps, or share of the run
-    bc_temperature: float = 1.0  # log of an action's weight per standard deviation of the critics' preference for it
-    bc_narrow: float = 0.0  # data with a smaller weighted mean |π(s) − a|² binds more, in inverse proportion; 0: never
+    bc_temperature: NonNegative = 1.0  # log of an action's weight per standard deviation of the critics' preference
+    bc_narrow: NonNegative = 0.0  # data whose weighted mean |π(s) − a|² is smaller than this binds more, inversely
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_critics < 2:
             raise ConfigError("num_critics=1 has no spread to measure uncertainty by; use at least 2")
-        for name, known in (("bootstrap", Bootstrap), ("sampling", Sampling), ("ood_source", OODSource)):
-            if getattr(self, name) not in get_args(known):
-                raise ConfigError(f"{name}={getattr(self, name)!r} is unknown; use {' or '.join(get_args(known))}")
 
     def init_critic(self, key: Array, spec: Spec) -> MLP:
         """Fresh critics, each with its prior where there are any."""
@@ -179,7 +177,7 @@ class UTDS(TD3):
 
     def bc_weight_at(self, step: Array) -> Array:
         """From `bc_weight` linearly to `bc_weight_end`, and staying there."""
-        left = jnp.maximum(1 - step / base.concrete(self.bc_steps), 0)
+        left = jnp.maximum(1 - step / concrete(self.bc_steps), 0)
         return self.bc_weight_end + (self.bc_weight - self.bc_weight_end) * left
 
     def beta_ood_at(self, step: Array) -> Array:
@@ -191,7 +189,7 @@ class UTDS(TD3):
         """1 on own data; on shared data, `shared_ratio` going linearly to 1: [B]."""
         if self.shared_ratio == 1:
             return jnp.ones_like(own)
-        left = jnp.maximum(1 - step / base.concrete(self.shared_ratio_steps), 0)
+        left = jnp.maximum(1 - step / concrete(self.shared_ratio_steps), 0)
         return 1 + (1 - own) * (self.shared_ratio - 1) * left
 
     def ood_candidates(self, actor: MLP, observations: Array, noise: Array) -> Array:

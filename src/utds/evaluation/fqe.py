@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ from scipy import stats
 
 from utds import progress
 from utds.algorithms import base
+from utds.algorithms.fields import Count, Positive, at_most, interval, validate
 from utds.data.pool import Pool
 from utds.errors import ConfigError, TrainingError
 from utds.evaluation.rollout import Act
@@ -40,20 +41,18 @@ BLOCK = 1 << 16  # observations handed to the policy at once
 
 @dataclass(frozen=True)
 class FQE:
-    num_critics: int = 5  # each on its own bootstrap sample of the episodes
-    width: int = 128  # units of a hidden layer
-    layers: int = 2  # hidden layers, with layer norm
-    batch_size: int = 256  # transitions per gradient step
-    steps: int = 2_000  # gradient steps
-    lr: float = 3e-3  # Adam's learning rate, falling linearly to nothing
-    tau: float = 0.1  # share of the critics mixed into the targets at each step
-    discount: float = 0.99  # γ
-    horizon: int | None = None  # H, steps of an episode; as the recorded ones if not given
+    num_critics: Annotated[Count, at_most(10_000)] = 5  # each on its own bootstrap sample of the episodes
+    width: Annotated[Count, at_most(100_000)] = 128  # units of a hidden layer
+    layers: Annotated[Count, at_most(100)] = 2  # hidden layers, with layer norm
+    batch_size: Annotated[Count, at_most(10_000_000)] = 256  # transitions per gradient step
+    steps: Count = 2_000  # gradient steps
+    lr: Positive = 3e-3  # Adam's learning rate, falling linearly to nothing
+    tau: Annotated[float, interval("(0, 1]")] = 0.1  # share of the critics mixed into the targets at each step
+    discount: Annotated[float, interval("[0, 1)")] = 0.99  # γ
+    horizon: Count | None = None  # H, steps of an episode; as the recorded ones if not given
 
     def __post_init__(self) -> None:
-        base.validate(self)
-        if self.horizon is not None and (int(self.horizon) != self.horizon or self.horizon < 1):
-            raise ConfigError(f"horizon={self.horizon} must be a whole number of steps, at least 1")
+        validate(self)
 
     def evaluate(self, policies: Mapping[str, Act], pool: Pool, seed: int = 0) -> dict[str, "Estimate"]:
         """The value of each policy on a pool's task.
