@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from utds.data.build import Builder
 from utds.data.columns import Episode
-from utds.data.dataset import Dataset
+from utds.data.dataset import Dataset, best_tenth
 from utds.errors import DataError
 
 
@@ -218,3 +218,8 @@ def test_logs_that_cannot_be_right(changes, message):
     given = {"observations": np.zeros((5, 1)), "actions": np.zeros((5, 1)), "rewards": np.zeros(5)}
     with pytest.raises(DataError, match=message):
         Dataset.from_steps(**(given | changes))
+
+
+@pytest.mark.parametrize(("returns", "expected"), [([3.0], 3), (range(9), 8), (range(10), 9), (range(11), 9.5)])
+def test_the_best_tenth_is_rounded_up_to_whole_episodes(returns, expected):
+    assert best_tenth(np.array(returns)[::-1]) == expected

@@ -9,10 +9,10 @@ import numpy as np
 from utds import figures
 from utds.adviser.bound import Array
 from utds.adviser.dynamics import Check
+from utds.data.dataset import best_tenth
 
 WORTHWHILE = 0.05  # least relative shrinkage of the bound for which sharing is recommended
 WORTH_ADDING = 0.1  # least relative growth of the score for which one more dataset is recommended
-BEST = 0.1  # share of the episodes that count as a dataset's best
 _MOST = 8  # options that the figure shows
 
 # What docs/guides/advise.md measures; the tests hold the two together.
@@ -37,7 +37,7 @@ class Worth:
 def worth(returns: Array, against: float | None = None) -> Worth:
     """The worth of episodes with these returns [E], held against the best of the main data."""
     least, low, median, high, greatest = (float(v) for v in np.quantile(returns, [0, 0.25, 0.5, 0.75, 1]))
-    best = float(np.sort(returns)[-max(1, round(BEST * len(returns))) :].mean())
+    best = best_tenth(returns)
     beyond = float((returns > (best if against is None else against)).mean())
     return Worth(float(returns.mean()), (least, low, median, high, greatest), best, beyond, returns)
 

@@ -11,6 +11,7 @@ array that the caller prepared, without keeping anything.
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -371,3 +372,8 @@ def content_digest(dataset: Dataset, columns: Mapping[str, str]) -> str:
         "columns": {name: columns[name] for name in COLUMNS if name in columns},
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def best_tenth(returns: np.ndarray) -> float:
+    """Mean return of the best tenth of the episodes, rounded up to whole ones; returns are [E]."""
+    return float(np.sort(returns)[-math.ceil(len(returns) / 10) :].mean())

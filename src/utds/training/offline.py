@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from utds import algorithms, files
+from utds import files
 from utds.data import lake
 from utds.data.columns import KNOWN, ZERO
 from utds.data.labelling import is_function, make
@@ -227,10 +227,11 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
     found: list[Candidate] = []
     common: Mapping[str, Any] = {}
     for path, config, common in kept:
+        shares = run_files.shares(config)
         for row in common["policies"]:
             least, greatest = common.get("possible") or (-math.inf, math.inf)
             estimate, last = Estimate(tuple(row["values"]), (least, greatest)), row["step"] == config["steps"]
-            found.append(Candidate(path, shares(config), row["seed"], row["step"], last, estimate, row["outside"]))
+            found.append(Candidate(path, shares, row["seed"], row["step"], last, estimate, row["outside"]))
     recorded = {name: math.nan if value is None else value for name, value in common["recorded"].items()}
     return Comparison(
         task=common["task"],
@@ -241,12 +242,6 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
         candidates=tuple(sorted(found, key=lambda candidate: _pessimistic(candidate.estimate), reverse=True)),
         notes=tuple(common.get("notes") or ()),
     )
-
-
-def shares(config: Mapping[str, Any]) -> bool:
-    """Whether a run learnt from other data than its task's own."""
-    known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
-    return len(config["sources"]) > 1 and (known is None or known.reads_shared)
 
 
 def common_pool(runs: Sequence[Run], rewards: Rewards | None = None) -> tuple[Pool, list[str]]:

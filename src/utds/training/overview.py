@@ -29,7 +29,7 @@ def row(path: Path) -> dict[str, Any]:
     except DataError as error:
         return {"run": str(path), "state": "damaged", "error": str(error)}
     own, *shared = [source["id"] for source in config["sources"]]
-    finished = result.get("steps") == config["steps"]
+    finished = run_files.is_finished(config, result)
     running = files.locked(path / "lock")
     reached: dict[str, Any] = result.get("evaluation", {}) if finished else {}
     return {

@@ -36,6 +36,7 @@ from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.algorithms.utds import uncertainty
 from utds.data.actions import to_raw
+from utds.data.dataset import best_tenth
 from utds.errors import ConfigError, DataError
 from utds.networks import parameter_count, q_values
 from utds.training import run_files
@@ -118,7 +119,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        return self.result.get("steps") == self.config["steps"]
+        return run_files.is_finished(self.config, self.result)
 
     @property
     def result(self) -> dict[str, Any]:
@@ -357,9 +358,8 @@ def _write_provenance(path: Path, config: Row) -> None:
 
 
 def recorded_returns(returns: NDArray[np.floating]) -> dict[str, Any]:
-    """Of a dataset's episodes: the mean, the mean of the best tenth (one at least), and how many there are."""
-    best = np.sort(returns)[-math.ceil(len(returns) / 10) :]
-    return {"mean": float(np.mean(returns)), "best_tenth": float(np.mean(best)), "episodes": len(returns)}
+    """Of a dataset's episodes: the mean, the mean of the best tenth, and how many there are."""
+    return {"mean": float(np.mean(returns)), "best_tenth": best_tenth(returns), "episodes": len(returns)}
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:

@@ -227,6 +227,17 @@ def result(folder: Path) -> dict[str, Any]:
     return read(path, RESULT) if path.exists() else {}
 
 
+def is_finished(config: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Whether a run has done all the steps that it was asked for."""
+    return bool(result.get("steps") == config["steps"])
+
+
+def shares(config: Mapping[str, Any]) -> bool:
+    """Whether a run learnt from other data than its task's own."""
+    known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
+    return len(config["sources"]) > 1 and (known is None or known.reads_shared)
+
+
 def version(folder: Path) -> str:
     """Of the package that made the run."""
     return str(read(folder / "provenance.json", PROVENANCE)["versions"]["utds"])

@@ -18,9 +18,9 @@ import numpy as np
 
 from utds import progress, training
 from utds.algorithms import Policy
-from utds.algorithms.registry import entry
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError
+from utds.training import run_files
 from utds.training.run import Run, gamma
 from utds.uncertainty import common_target
 from utds.uncertainty.common_target import Ensemble
@@ -145,7 +145,7 @@ def _read(run: Run, sources: Sequence[Dataset]) -> list[int]:
     """Which of the datasets a run learnt from: all of its pool, or the main data where it reads nothing else."""
     names = [dataset.name for dataset in sources]
     pool = [names.index(source["id"]) for source in run.config["sources"]]
-    return pool if _shares(run) else pool[:1]
+    return pool if run_files.shares(run.config) else pool[:1]
 
 
 def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, advance: progress.Advance) -> Judgement:
@@ -196,11 +196,7 @@ def _points(dataset: Dataset, count: int) -> Points:
     return Points(dataset.name, dataset.observations[dataset.rows[chosen]], dataset.actions[chosen])
 
 
-def _shares(run: Run) -> bool:
-    return len(run.config["sources"]) > 1 and entry(run.config["algorithm"]["name"]).reads_shared
-
-
 def _labels(both: Sequence[Run]) -> list[str]:
     """What tells the runs apart: whether they share; where that doesn't, their folders."""
-    words = ["with sharing" if _shares(run) else "own data alone" for run in both]
+    words = ["with sharing" if run_files.shares(run.config) else "own data alone" for run in both]
     return words if len(set(words)) == len(words) else [str(run.path) for run in both]
