@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from utds import algorithms
 from utds.cli import main
+from utds.report.plot import PAPER, legible
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 LUMINANCE = """
@@ -113,6 +115,18 @@ def test_all_text_is_readable(opened, dark):
 def test_dark_mode_is_dark(opened):
     colour = "return getComputedStyle(document.body).backgroundColor"
     assert opened(dark=True).execute_script(colour) != opened(dark=False).execute_script(colour)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_algorithms_have_their_registered_colours_and_stand_out_from_the_paper(opened, dark):
+    script = (
+        "return getComputedStyle(document.querySelector(`.legend li[data-algorithm=${arguments[0]}] .line`)).stroke"
+    )
+    found = {name: opened(dark=dark).execute_script(script, name) for name in ("utds", "cql", "cds", "cds-zero")}
+    for name, stroke in found.items():
+        expected = legible(algorithms.entry(name).colour, PAPER["dark" if dark else "light"])
+        assert stroke == "rgb({}, {}, {})".format(*bytes.fromhex(expected[1:])), name
+    assert len(set(found.values())) == len(found)
 
 
 def test_filters_narrow_the_table_and_the_figures(opened):

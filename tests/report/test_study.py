@@ -157,7 +157,7 @@ def test_all_sources_at_once_have_a_column(benchmark_tree):
 def test_ablation_of_beta(benchmark_tree):
     found = report.study([benchmark_tree])
     (ablation,) = findings.ablations(found)
-    assert ablation.field == BETA[0] and ablation.values == (0.5, 1.0, 3.0, 5.0)
+    assert ablation.field == next(iter(BETA)) and ablation.values == (0.5, 1.0, 3.0, 5.0)
     ((setting, line),) = ablation.lines.items()
     assert str(setting) == "walker-walk/medium + run"
     assert [line[i].final.mean() for i in (0, 1, 3)] == [42, 72, 67]

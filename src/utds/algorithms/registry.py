@@ -8,6 +8,7 @@ then trains, resumes, evaluates, exports, runs in a matrix and appears in report
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -54,12 +55,12 @@ class Entry:
     presets: Mapping[str, Preset]
     reads_shared: bool  # False: a pool's shared data makes no difference
     single_task: str  # the algorithm that remains when nothing is shared; often itself
-    colour: str  # of its curves
+    colour: str  # of its curves and bars, such as #d55e00
     order: int  # in tables and figures, the smallest first
 
 
 _ENTRIES: dict[str, Entry] = {}
-_COLOURS = ("#56b4e9", "#999933", "#882255", "#44aa99", "#aa4499", "#666666")  # for those registered without one
+_COLOURS = ("#cc6677", "#117733", "#6699cc", "#661100", "#888888", "#ddcc77")  # for those registered without one
 
 
 def register_algorithm(
@@ -82,7 +83,7 @@ def register_algorithm(
         presets: by name; `paper` and `fast`, both the defaults, if not given.
         reads_shared: whether the shared data of a pool makes a difference to it.
         single_task: the algorithm it becomes when nothing is shared; itself if not given.
-        colour: of its curves, such as "#d55e00".
+        colour: of its curves and bars, such as "#d55e00"; reports lighten or darken it where the page asks for it.
         order: its place in tables and figures, the smallest first.
 
     Returns:
@@ -93,6 +94,9 @@ def register_algorithm(
         raise ConfigError(f"an algorithm named {name!r} exists already; give yours another name")
     if not is_dataclass(kind):
         raise ConfigError(f"{kind.__name__} must be a frozen dataclass: its fields are its hyper-parameters")
+    if colour is not None and not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        raise ConfigError(f"the colour of {name} is {colour!r}; write it as #d55e00")
+    taken = {found.colour for found in _ENTRIES.values() if found.name != name}
     _ENTRIES[name] = Entry(
         name=name,
         kind=kind,
@@ -100,7 +104,7 @@ def register_algorithm(
         presets=presets or {"paper": Preset(steps=1_000_000), "fast": Preset()},
         reads_shared=reads_shared,
         single_task=single_task or name,
-        colour=colour or _COLOURS[len(_ENTRIES) % len(_COLOURS)],
+        colour=colour or next((free for free in _COLOURS if free not in taken), _COLOURS[0]),
         order=order,
     )
     return kind

@@ -22,7 +22,7 @@ from utds.training import run_files
 Array = NDArray[np.float64]
 OWN = "own data"  # the source of a run that shares nothing
 Role = Literal["figure", "ablation", "apart"]  # compared everywhere; only among β2's values; only listed
-BETA = ("beta_ood", "beta_ood_end", "beta_ood_decay")
+BETA = {"beta_ood": "initial value", "beta_ood_end": "end value", "beta_ood_decay": "decay factor α"}  # β2's schedule
 
 
 @dataclass(frozen=True)

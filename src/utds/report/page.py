@@ -13,9 +13,9 @@ from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
 from utds.evaluation import fqe
 from utds.report import figures, findings, text
-from utds.report.figures import swatch
 from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
-from utds.report.load import OWN
+from utds.report.load import BETA, OWN
+from utds.report.plot import colours, numbered, swatch
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
 
@@ -33,7 +33,6 @@ HATCHINGS = (
     "M0 1H3M4 5H7",
     "M1 0V3M5 4V7",
 )
-MEANINGS = {"beta_ood": "initial value", "beta_ood_end": "end value", "beta_ood_decay": "decay factor α"}
 SECTIONS = (
     ("offline", "Without a simulator"),
     ("gains", "Gain"),
@@ -78,7 +77,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         own=OWN,
         folded=len(study.settings) > FOLDED,
         hatchings=HATCHINGS,
-        algorithm_legend=[(a, swatch(figures.style(study, a)), "algorithm") for a in study.algorithms],
+        algorithm_legend=[(a, swatch(figures.look_of(study, a)), "algorithm") for a in study.algorithms],
         interval=text.interval,
         measure=study.measure,
         unit="points of the score" if study.measure == "score" else "units of return",
@@ -86,7 +85,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         columns=COLUMNS,
         numeric=NUMERIC,
         version=__version__,
-        css=Markup((folder / "style.css").read_text(encoding="utf-8")),
+        css=Markup((folder / "style.css").read_text(encoding="utf-8")) + colours(),
         js=Markup((folder / "script.js").read_text(encoding="utf-8")),
     )
 
@@ -184,7 +183,7 @@ def _uncertainty(study: Study) -> dict[str, Any]:
             if svg := figures.uncertainty(study, main, algorithm, sources):
                 panels.append({"setting": main, "source": None, "svg": svg})
         if panels:
-            legend = [(source, swatch(i), "source") for i, source in enumerate(sources)]
+            legend = [(source, swatch(numbered(i)), "source") for i, source in enumerate(sources)]
             return {"uncertainty": _by_task(panels), "uncertainty_of": algorithm, "source_legend": legend}
     return {"uncertainty": [], "uncertainty_of": "", "source_legend": []}
 
@@ -193,9 +192,9 @@ def _ablations(study: Study) -> list[dict[str, Any]]:
     return [
         {
             "field": found.field,
-            "meaning": MEANINGS[found.field],
+            "meaning": BETA[found.field],
             "svg": figures.ablation(study, found),
-            "legend": [(str(setting), swatch(i), "setting") for i, setting in enumerate(found.lines)],
+            "legend": [(str(setting), swatch(numbered(i)), "setting") for i, setting in enumerate(found.lines)],
         }
         for found in findings.ablations(study)
     ]
