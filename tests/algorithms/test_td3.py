@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from utds import algorithms, networks
-from utds.algorithms import BC, TD3, TD3BC, Spec, base
+from utds.algorithms import AWAC, BC, TD3, TD3BC, Spec, base
 from utds.errors import ConfigError
 
 SMALL = {"width": 8, "layers": 1, "batch_size": 16}
@@ -159,6 +159,17 @@ def test_configs_survive_json_and_presets_only_name_fields(name):
 def test_where_presets_have_equal_fields_the_fast_one_gives_the_steps(make_pool):
     pool = make_pool(*(np.zeros(shape, np.float32) for shape in ((10, 3), (10, 2), (10,))))
     assert algorithms.default_steps(algorithms.make("td3"), pool) == 3_500
+
+
+def test_steps_are_those_of_the_preset_that_was_named_whatever_else_was_changed(make_pool):
+    pool = make_pool(*(np.zeros(shape, np.float32) for shape in ((10, 3), (10, 2), (10,))))
+    changed = {"critic_lr": 3e-4, "anneal_steps": None, "n_step": 1}  # all but one of what `fast` changes
+    fast = algorithms.make("awac", "fast", **changed)
+    assert algorithms.nearest_preset("awac", asdict(fast))[0] == "paper"
+    assert algorithms.default_steps(fast, pool) == 3_500
+    assert algorithms.default_steps(algorithms.make("td3", "paper"), pool) == 1_000_000  # with the fields of `fast`
+    assert fast == AWAC(layer_norm=True, lam=0.6767) and hash(fast) == hash(AWAC(layer_norm=True, lam=0.6767))
+    assert algorithms.default_steps(AWAC(layer_norm=True, lam=0.6767), pool) == 1_000_000  # which is nearest
 
 
 def test_paper_preset_is_table_1():

@@ -140,3 +140,21 @@ def test_a_wrong_file_of_options_is_one_line(line, message, tmp_path, capsys):
     (tmp_path / "run.toml").write_text(line)
     assert message in error(capsys, "train", "a/b", "--config", tmp_path / "run.toml")
     assert "can't read" in error(capsys, "train", "a/b", f"--config={tmp_path / 'none.toml'}")
+
+
+def test_without_steps_the_named_preset_says_how_many(stored, monkeypatch):
+    asked = []
+
+    class Planned(Exception):
+        pass
+
+    def planned(folder, config, resume):
+        asked.append((config["algorithm"]["name"], config["steps"]))
+        raise Planned
+
+    monkeypatch.setattr(Run, "claim", planned)
+    changed = ["--set", "critic_lr=3e-4", "anneal_steps=null", "n_step=1"]  # nearly the fields of `paper`
+    for preset in ("fast", "paper"):
+        with pytest.raises(Planned):
+            main(["train", stored[0], "--algo=awac", f"--preset={preset}", *changed])
+    assert asked == [("awac", 3_500), ("awac", 1_000_000)]

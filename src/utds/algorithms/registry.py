@@ -33,6 +33,7 @@ FORMER_FIELDS = {
     "entropy": "target_entropy",
 }
 
+_PRESET = "_preset"  # beside the fields of an algorithm that `make` made: the preset that was asked for
 BATCHES_PER_TRANSITION = 10 / 256  # the data's size decides how long to train: ten passes in batches of 256 …
 LEAST_STEPS, MOST_STEPS = 3_500, 10_000  # … within these bounds, rounded to hundreds
 
@@ -131,7 +132,7 @@ def make(name: str, preset: str = "fast", **overrides: Any) -> Algorithm:
         overrides: fields of the algorithm.
 
     Returns:
-        The algorithm, a frozen dataclass.
+        The algorithm, a frozen dataclass. It trains as long as the preset says, if `train` isn't told how long.
     """
     found = entry(name)
     if preset == "cpu":
@@ -142,12 +143,20 @@ def make(name: str, preset: str = "fast", **overrides: Any) -> Algorithm:
         if given not in known and (now := FORMER_FIELDS.get(given)) in known:
             raise ConfigError(f"there is no field of {name} called {given!r}; it is called {now} now")
         _pick(given, known, f"field of {name}")
-    return found.kind(**{**chosen.fields, **overrides})
+    made: Algorithm = found.kind(**{**chosen.fields, **overrides})
+    if hasattr(made, "__dict__"):  # a class with slots takes no more than its fields
+        vars(made)[_PRESET] = preset
+    return made
 
 
 def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The preset from which an algorithm's fields differ least, `fast` where several do, and the fields that differ."""
-    found = entry(name)
+    """The preset from which an algorithm's fields differ least, `fast` where several do, and the fields that differ.
+
+    Of an algorithm that isn't registered here, all fields.
+    """
+    found = entries().get(name)
+    if found is None:
+        return "paper", dict(config)
     known = {preset: _all_fields(found.kind, tuple(chosen.fields.items())) for preset, chosen in found.presets.items()}
     differences = {
         preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != v}
@@ -163,13 +172,14 @@ def _all_fields(kind: type[Algorithm], given: tuple[tuple[str, Any], ...]) -> di
 
 
 def default_steps(algorithm: Algorithm, pool: Pool) -> int:
-    """Gradient steps for an algorithm on a pool where none are asked for: those of the preset that it is nearest to.
+    """Gradient steps for an algorithm on a pool where none are asked for: those of the preset that `make` was given.
 
-    The fast preset takes ten passes over the data in batches of 256, at least 3,500 and at most 10,000 steps.
+    One that was made otherwise takes those of the preset that it is nearest to. The fast preset takes ten passes over
+    the data in batches of 256, at least 3,500 and at most 10,000 steps.
     """
     found = entry(name_of(algorithm))
-    preset, _ = nearest_preset(found.name, asdict(algorithm))  # type: ignore[call-overload]
-    steps = found.presets[preset].steps
+    nearest, _ = nearest_preset(found.name, asdict(algorithm))  # type: ignore[call-overload]
+    steps = found.presets[getattr(algorithm, _PRESET, nearest)].steps
     if steps is not None:
         return steps
     transitions = pool.size if found.reads_shared else pool.info.sizes[0]

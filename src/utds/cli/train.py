@@ -86,7 +86,7 @@ def train(
         algorithm,
         episodes=episodes,
         seeds=range(first_seed, first_seed + seeds),
-        steps=algorithms.entry(algo).presets[preset].steps if steps is None else steps,
+        steps=steps,
         out=out,
         resume=resume,
         eval_every=eval_every,

@@ -209,7 +209,7 @@ def command(result: Result) -> str:
     if result.command:
         return result.command
     config = result.config
-    preset, differences = nearest_preset(result.algorithm, result.fields)
+    preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
     weights = {"weights": config["weights"]} if config.get("weights", "uniform") != "uniform" else {}
     return run_files.command(
         datasets=[source["id"] for source in config["sources"]],
@@ -220,13 +220,6 @@ def command(result: Result) -> str:
         seeds=config["seeds"],
         options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | weights,
     )
-
-
-def nearest_preset(name: str, fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The preset from which an algorithm's fields differ least, and those that differ from it."""
-    if name not in algorithms.entries():  # an algorithm that this version doesn't know
-        return "paper", fields
-    return algorithms.nearest_preset(name, fields)
 
 
 def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
@@ -263,7 +256,7 @@ def _label(result: Result, unlike: dict[str, Any], other_steps: bool) -> tuple[s
     if unlike and set(unlike) <= set(BETA):
         role = "ablation"
     elif unlike:
-        preset, differences = nearest_preset(result.algorithm, result.fields)
+        preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
         words = words if differences or len(words) < 2 else [preset]
     if other_steps:
         role = "apart"
