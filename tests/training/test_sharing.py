@@ -54,6 +54,13 @@ def test_in_python(checks, tmp_path):
     assert len(checks) == 1  # neither trusted nor resumed runs are checked
 
 
+def test_data_that_dynamics_weigh_is_not_refused(checks, tmp_path):
+    own, other = data("tinymass-reach-top-left", 0), data("tinymass-reach-top-right", 1)
+    pool = share(own, other, rewards="zero", weights="dynamics")
+    run = train(pool, QUICK, out=tmp_path / "run", steps=4, evaluate=None)
+    assert len(checks) == 1 and run.config["weights"] == "dynamics:floor=0.05,seed=0"
+
+
 def test_on_the_command_line(checks, tiny, tmp_path, capsys):
     for seed, task in enumerate(("tinymass-reach-top-left", "tinymass-reach-top-right")):
         data(task, seed).save(f"{task}/random")

@@ -11,7 +11,7 @@ p is the least p-value of a question times how many there are, and times three.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from utds.adviser import robinson
 from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
-from utds.data.weights import Source
 from utds.errors import ConfigError
 from utds.networks import Normalizer, divisor
+
+if TYPE_CHECKING:
+    from utds.data.weights import Source
 
 Verdict = Literal["same", "different", "unknown", "trusted"]
 
@@ -181,7 +183,7 @@ class DynamicsWeights:
     def identity(self) -> str:
         return f"dynamics:floor={self.floor},seed={self.seed}"
 
-    def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
+    def __call__(self, sources: "Sequence[Source]") -> list[np.ndarray]:
         main, others = sources[0].dataset, [source.dataset for source in sources[1:]]
         found = checks(main, others, seed=self.seed) if others else []
         doubted = [max(self.floor, check.p / LEVEL) if check.verdict == "different" else 1.0 for check in found]

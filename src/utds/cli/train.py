@@ -21,6 +21,7 @@ def train(
     preset: str = "fast",
     rewards: str = "known",
     weights: str = "uniform",
+    sampling: Literal["transitions", "episodes"] = "transitions",
     set: tuple[str, ...] = (),
     steps: int | None = None,
     seeds: int = 1,
@@ -50,6 +51,7 @@ def train(
             a function of your own as file.py:name, which is run
         weights: how often transitions are drawn: uniform, returns (good episodes more often; returns:temperature=0.1
             even more), or dynamics (data that seems to follow other dynamics less often, in place of refusing it)
+        sampling: uniform over transitions, or over episodes and then their steps
         set: fields of the algorithm to change, such as batch_size=512 beta_ood=1.5
         steps: gradient steps per seed; by default 3,500 to 10,000 with fast, by the size of the data, else a million
         seeds: how many to train
@@ -66,9 +68,7 @@ def train(
     """
     del config  # read before the command line was: its options are the defaults above
     from utds import algorithms, training
-    from utds.adviser.dynamics import DynamicsWeights
     from utds.data import lake, store
-    from utds.data.weights import named
     from utds.training import loggers
 
     chosen = loggers.make(logger)
@@ -78,9 +78,7 @@ def train(
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{name} is given {names.count(name)} times: main data and shared data are all different")
-    doubting = weights.partition(":")[0] == "dynamics"
-    weighing = named(weights, {"dynamics": DynamicsWeights}) if doubting else weights
-    pool = lake.share(own, *others, rewards=rewards, weights=weighing)
+    pool = lake.share(own, *others, rewards=rewards, sampling=sampling, weights=weights)
     run = training.train(
         pool,
         algorithm,
@@ -91,7 +89,7 @@ def train(
         resume=resume,
         eval_every=eval_every,
         checkpoint_every=checkpoint_every,
-        trust_dynamics=trust_dynamics or doubting,
+        trust_dynamics=trust_dynamics,
         loggers=chosen,
     )
     if "tensorboard" in logger and not json:

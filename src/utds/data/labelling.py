@@ -17,10 +17,10 @@ recorded without rewards is labelled like the rest.
 import importlib.util
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from utds.data import actions as units
 from utds.data.cache import cached, code_digest
 from utds.data.columns import KNOWN, ZERO
 from utds.data.dataset import Dataset
+from utds.data.options import build, parse
 from utds.data.reward_model import LearnedReward
 from utds.errors import ConfigError, DataError
 from utds.version import __version__
@@ -77,12 +78,12 @@ def make(rewards: Rewards) -> Labelling:
         if callable(rewards):
             return FunctionReward(rewards)
         raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
-    name, colon, options = rewards.partition(":")
-    if name in _WORDS and (options or not colon):
-        return _WORDS[name](rewards, options)
+    name = rewards.partition(":")[0]
+    if name in _NAMED:
+        return _NAMED[name](rewards)
     if ".py:" in rewards:
         return _from_file(rewards)
-    if name == "function":
+    if name == FunctionReward.name:
         raise ConfigError(f"{rewards} is a function given in Python, which is not stored; give it again in Python")
     raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
 
@@ -312,34 +313,10 @@ def _from_file(text: str) -> FunctionReward:
     return made
 
 
-def _plain(kind: Callable[[], Labelling]) -> Callable[[str, str], Labelling]:
-    def read(text: str, _: str) -> Labelling:
-        made = kind()
-        if text != made.name:
-            raise ConfigError(f"rewards={text!r} is unknown: {made.name} takes no options")
-        return made
-
-    return read
-
-
-def _learned(text: str, options: str) -> LearnedReward:
-    """From "learned" or "learned:penalty=2.0,hidden=64-64"."""
-    kinds: dict[str, Any] = {item.name: type(item.default) for item in fields(LearnedReward)}
-    given: dict[str, Any] = {}
-    for name, value in _pairs(text, options):
-        if name not in kinds:
-            raise ConfigError(f"rewards={text!r}: a learned reward has no {name!r}; it has {', '.join(kinds)}")
-        try:
-            given[name] = tuple(map(int, value.split("-"))) if kinds[name] is tuple else kinds[name](value)
-        except ValueError:
-            raise ConfigError(f"rewards={text!r}: {value!r} is no value of {name}") from None
-    return LearnedReward(**given)
-
-
-def _goal(text: str, options: str) -> GoalReward:
+def _goal(text: str) -> GoalReward:
     goal: dict[int, float] = {}
     radius = None
-    for name, value in _pairs(text, options):
+    for name, value in parse(text, "rewards")[1].items():
         try:
             if name == "radius":
                 radius = float(value)
@@ -352,17 +329,9 @@ def _goal(text: str, options: str) -> GoalReward:
     return GoalReward(tuple(sorted(goal.items())), radius)
 
 
-def _pairs(text: str, options: str) -> Iterator[tuple[str, str]]:
-    for pair in filter(None, options.split(",")):
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise ConfigError(f"rewards={text!r}: {pair!r} is no name=value pair")
-        yield name.strip(), value.strip()
-
-
-_WORDS: dict[str, Callable[[str, str], Labelling]] = {
-    KNOWN: _plain(Known),
-    ZERO: _plain(Zero),
-    "learned": _learned,
-    "goal": _goal,
+_NAMED: dict[str, Callable[[str], Labelling]] = {
+    KNOWN: partial(build, Known, argument="rewards"),
+    ZERO: partial(build, Zero, argument="rewards"),
+    LearnedReward.name: partial(build, LearnedReward, argument="rewards"),
+    GoalReward.name: _goal,
 }

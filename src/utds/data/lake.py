@@ -52,7 +52,8 @@ def share(
             `reward(observations, actions, next_observations) -> [b]`, actions in the robot's unit.
         sampling: uniform over "transitions", or over "episodes" and then their steps.
         weights: how often each transition is drawn, where they aren't all alike: "returns" (good episodes more often),
-            an array for each dataset, or a function; see `utds.data.weights`.
+            "dynamics" (data that seems to follow other dynamics less often), an array for each dataset, or a
+            function; see `utds.data.weights`.
 
     Returns:
         The pool, for `utds.train`.

@@ -1,24 +1,26 @@
-"""How often each transition of a pool is drawn: weights from arrays, a function, or returns.
+"""How often each transition of a pool is drawn: weights from arrays, a function, returns or dynamics.
 
     share(…, weights=[own, other])       an array [n] of non-negative numbers for each dataset, the main one's first
     share(…, weights=function)           function(sources) -> such arrays; a source has dataset, rewards [n] and own
     share(…, weights="returns")          `ReturnWeights`: good episodes more often
+    share(…, weights="dynamics")         `utds.adviser.dynamics.DynamicsWeights`: data of other dynamics less often
 
 A pool keeps the running sum of the weights as whole numbers, so a draw is one random number and one binary search.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from utds.data.cache import code_digest
 from utds.data.dataset import Dataset
+from utds.data.options import build
 from utds.errors import ConfigError, DataError
 
-UNIFORM = "uniform"
+UNIFORM, RETURNS, DYNAMICS = "uniform", "returns", "dynamics"  # weights that have a name
 _TOTAL = 2**31 - 2  # of the whole numbers: what 32 bits can count
 
 
@@ -49,7 +51,7 @@ class ReturnWeights:
 
     @property
     def identity(self) -> str:
-        return f"returns:temperature={self.temperature}"
+        return f"{RETURNS}:temperature={self.temperature}"
 
     def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
         returns = [source.dataset.returns_with(source.rewards) for source in sources]
@@ -66,7 +68,7 @@ def make(weights: Weights, sources: Callable[[], Sequence[Source]]) -> tuple[str
     if weights is None or (isinstance(weights, str) and weights == UNIFORM):
         return UNIFORM, None
     if isinstance(weights, str):
-        weights = named(weights, {"returns": ReturnWeights})
+        weights = _named(weights)
     found = sources()
     if callable(weights):
         called = getattr(weights, "__name__", type(weights).__name__)
@@ -104,17 +106,26 @@ def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
     return np.cumsum(counts).astype(np.int32)
 
 
-def named(text: str, kinds: Mapping[str, Callable[..., Function]]) -> Function:
-    """Weights from a line such as "returns" or "returns:temperature=0.2"; `kinds` are those that have a name."""
-    name, colon, options = text.partition(":")
-    given: dict[str, Any] = {}
-    try:
-        if colon and not options:
-            raise ValueError
-        for pair in filter(None, options.split(",")):
-            key, _, value = pair.partition("=")
-            given[key] = float(value) if "." in value else int(value)
-        return kinds[name](**given)
-    except (ValueError, TypeError, KeyError):
-        known = ", ".join([UNIFORM, *kinds])
-        raise ConfigError(f"weights={text!r} is unknown; use {known}, or returns:temperature=0.2") from None
+def _named(text: str) -> Function:
+    """Weights from a line such as "returns" or "returns:temperature=0.2"."""
+    from utds.adviser.dynamics import DynamicsWeights  # which compares data: more than most pools need
+
+    kinds: dict[str, Callable[..., Function]] = {RETURNS: ReturnWeights, DYNAMICS: DynamicsWeights}
+    name = _name(text)
+    if name not in kinds:
+        raise ConfigError(f"weights={text!r} is unknown; use {UNIFORM}, {', '.join(kinds)}, or returns:temperature=0.2")
+    return build(kinds[name], text, "weights")
+
+
+def can_be_remade(identity: str) -> bool:
+    """Whether weights are made again from their identity in no time; functions and arrays aren't stored."""
+    return _name(identity) in (UNIFORM, RETURNS)
+
+
+def weigh_dynamics(identity: str) -> bool:
+    """Whether weights draw data that moves otherwise less often, so that it needn't be refused."""
+    return _name(identity) == DYNAMICS
+
+
+def _name(identity: str) -> str:
+    return identity.partition("@")[0].partition(":")[0]

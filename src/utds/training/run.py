@@ -173,6 +173,7 @@ class Run:
         A reward function isn't stored: give it as `rewards`, as at training.
         """
         from utds.data import labelling, lake
+        from utds.data.weights import UNIFORM, can_be_remade
 
         then = self.config["rewards"]
         if rewards is None:
@@ -185,8 +186,8 @@ class Run:
         if now != then and then != labelling.FunctionReward.name:
             raise ConfigError(f"{self.path} was trained with rewards={then!r}, not {now!r}")
         sampling, weights = self.config["sampling"], self.config["weights"]
-        if "@" in weights or weights.startswith("dynamics"):
-            weights = "uniform"  # they say what to train on, not what is there
+        if not can_be_remade(weights):
+            weights = UNIFORM  # they say what to train on, not what is there
         return lake.share(*self.datasets(), rewards=rewards, sampling=sampling, weights=weights)
 
     def act(

@@ -26,6 +26,7 @@ from utds import algorithms, evaluation, files, progress, serialization
 from utds.algorithms import Algorithm, Policy, Spec
 from utds.data.actions import to_raw
 from utds.data.pool import Info, Pool
+from utds.data.weights import weigh_dynamics
 from utds.errors import ConfigError, TrainingError
 from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
@@ -114,6 +115,7 @@ def train(
         divergence=divergence,
     )
     folder = Path(out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}")
+    trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
     if not trust_dynamics and not run_files.is_run(folder):
         check_dynamics(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
