@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
+import utds
 from utds.cli import main
 from utds.collection import kinds
 from utds.evaluation import rollout
@@ -158,3 +159,17 @@ def test_without_steps_the_named_preset_says_how_many(stored, monkeypatch):
         with pytest.raises(Planned):
             main(["train", stored[0], "--algo=awac", f"--preset={preset}", *changed])
     assert asked == [("awac", 3_500), ("awac", 1_000_000)]
+
+
+@pytest.mark.parametrize("options", [{"sampling": "episodes"}, {"weights": "returns:temperature=0.5"}])
+def test_the_reports_command_of_a_run_makes_it_again(stored, tmp_path, options):
+    from utds import report
+
+    pool = utds.share(*map(utds.load, stored), **options)
+    algorithm = utds.make_algorithm("td3bc", width=8, batch_size=16)
+    made = utds.train(pool, algorithm, seeds=[2, 3], steps=4, eval_every=2, episodes=2, out=tmp_path / "made")
+    (outcome,) = report.study([made.path]).outcomes.values()
+    (line,) = outcome.commands
+    main([*line.split()[1:], "--episodes=2", f"--out={tmp_path / 'again'}"])
+    again = Run(tmp_path / "again")
+    assert again.config | {"log_every": 2} == made.config and again.evaluations == made.evaluations

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -362,6 +363,34 @@ def test_commands_say_what_was_run(tmp_path, write_run):
     (folder / "cell.json").write_text('{"command": "utds train by-the-matrix"}')
     (outcome,) = report.study([tmp_path]).outcomes.values()
     assert outcome.commands == ["utds train by-the-matrix"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sampling": "episodes"}, "--sampling episodes"),
+        ({"weights": "returns:temperature=0.5"}, "--weights returns:temperature=0.5"),
+        ({"rewards": "rewards.py:reach@1f2e3d4c"}, "--rewards rewards.py:reach@1f2e3d4c"),
+        ({"rewards": "function:reach@1f2e3d4c"}, None),
+        ({"weights": "arrays@1f2e3d4c"}, None),
+        ({"weights": "function:often@1f2e3d4c"}, None),
+        ({"seeds": [0, 3]}, None),
+    ],
+)
+def test_there_is_a_command_where_it_can_reproduce_the_run_and_else_none(tmp_path, write_run, changes, words):
+    folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (50.0, 60.0))
+    if "seeds" in changes:
+        for name in ("evaluations.csv", "metrics.csv"):
+            text = (folder / name).read_text()
+            (folder / name).write_text(re.sub(r"(?m)^(\d+),1,", r"\1,3,", text))
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | changes))
+    (outcome,) = report.study([tmp_path]).outcomes.values()
+    found = outcome.commands
+    if words is None:
+        assert found == []
+    else:
+        assert words in found[0]
 
 
 def test_a_gain_is_clear_when_it_is_sure_and_can_be_seen():

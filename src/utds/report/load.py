@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms
+from utds.data.labelling import FunctionReward
+from utds.data.weights import UNIFORM
 from utds.errors import DataError, DomainError
 from utds.training import run_files
 
@@ -23,6 +25,7 @@ Array = NDArray[np.float64]
 OWN = "own data"  # the source of a run that shares nothing
 Role = Literal["figure", "ablation", "apart"]  # compared everywhere; only among β2's values; only listed
 BETA = {"beta_ood": "initial value", "beta_ood_end": "end value", "beta_ood_decay": "decay factor α"}  # β2's schedule
+DRAWN = {"sampling": "transitions", "weights": UNIFORM}  # how a pool is usually drawn from
 
 
 @dataclass(frozen=True)
@@ -204,13 +207,15 @@ def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, S
     }
 
 
-def command(result: Result) -> str:
-    """As the benchmark recorded it, else from the run's config. Seeds that don't follow each other get no command."""
+def command(result: Result) -> str | None:
+    """As the benchmark recorded it, else from the run's config; none where only Python can ask for such a run."""
     if result.command:
         return result.command
     config = result.config
+    if not _on_the_command_line(config):
+        return None
     preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
-    weights = {"weights": config["weights"]} if config.get("weights", "uniform") != "uniform" else {}
+    drawn = {name: config[name] for name, usual in DRAWN.items() if config.get(name, usual) != usual}
     return run_files.command(
         datasets=[source["id"] for source in config["sources"]],
         algorithm=result.algorithm,
@@ -218,8 +223,16 @@ def command(result: Result) -> str:
         fields=differences,
         rewards=config.get("rewards", "known"),
         seeds=config["seeds"],
-        options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | weights,
+        options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | drawn,
     )
+
+
+def _on_the_command_line(config: dict[str, Any]) -> bool:
+    """Whether it has words for a run's seeds, weights and rewards: none for functions and arrays given in Python."""
+    seeds = sorted(config["seeds"])
+    follow = seeds == list(range(seeds[0], seeds[0] + len(seeds)))
+    in_python = str(config.get("rewards")).partition(":")[0] == FunctionReward.name
+    return follow and not in_python and "@" not in config.get("weights", UNIFORM)  # the digest of what was given
 
 
 def labels_of(results: list[Result]) -> list[tuple[str, Role]]:

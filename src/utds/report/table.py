@@ -87,7 +87,7 @@ class Outcome:
 
     @property
     def commands(self) -> list[str]:
-        return list(dict.fromkeys(map(command, self.results)))
+        return list(dict.fromkeys(line for result in self.results if (line := command(result))))
 
 
 class Study:

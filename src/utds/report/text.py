@@ -152,7 +152,7 @@ def to_csv(study: Study) -> str:
                 | {"final_return": returns[-1], "best_return": returns.max()}
                 | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
                 | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
-                | {"utds": result.version, "run": result.path, "command": command(result)}
+                | {"utds": result.version, "run": result.path, "command": command(result) or ""}
             )
     return file.getvalue()
 
