@@ -16,8 +16,8 @@ from utds.algorithms import Algorithm, Policy, Spec
 from utds.collection import kinds, ladder
 from utds.data.lake import share
 from utds.data.pool import Pool
+from utds.evaluation.policy import act
 from utds.training import loop
-from utds.training.run import act
 
 # robot: own task, shared task, own and shared episodes
 SETTINGS = {

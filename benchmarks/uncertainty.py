@@ -15,8 +15,8 @@ from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
+from utds.evaluation.policy import act
 from utds.training import loop
-from utds.training.run import act
 from utds.uncertainty.measure import gamma
 
 # robot: (own task, shared task, task left out), (own, shared, left-out) episodes

@@ -27,8 +27,8 @@ ROOMS = (  # those of one row don't know each other
     ("algorithms",),
     ("adviser",),
     ("evaluation",),
-    ("training",),
     ("export",),
+    ("training",),
     ("collection",),
     ("uncertainty",),
     ("benchmark",),
@@ -41,7 +41,6 @@ ROOMS = (  # those of one row don't know each other
 EXCEPTIONS = {
     ("utds.networks", "utds.data.pool"): "the type of a batch, for annotations only",
     ("utds.data.weights", "utds.adviser.dynamics"): 'weights="dynamics" of `share`: loaded when it is asked for',
-    ("utds.training.run", "utds.export"): "Run.export, called from Python: loaded when it is used",
 }
 
 

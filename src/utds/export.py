@@ -6,6 +6,7 @@ how far it is from the data beside what to do. The file is checked against the J
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ import jax
 import numpy as np
 
 from utds import files
-from utds.algorithms.base import Policy
+from utds.algorithms import Algorithm, Policy
 from utds.data.actions import to_raw
-from utds.errors import ConfigError, MissingExtra, TrainingError
+from utds.errors import MissingExtra, TrainingError
+from utds.evaluation.policy import act, gamma
 from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
-from utds.training.run import Run, act, gamma
 from utds.version import __version__
+
+Bounds = tuple[list[float], list[float]]  # of the actions in the robot's unit; empty where that is [-1, 1]
 
 OPSET = 17  # the first with LayerNormalization
 CHECKED = 256  # random observations that both must agree on
@@ -28,37 +31,36 @@ ACTIVATIONS = {Layer: "Relu", TanhLayer: "Tanh", LeakyLayer: "LeakyRelu", SineLa
 
 
 def export(
-    run: Run, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None
+    algorithm: Algorithm,
+    policy: Policy,
+    config: Mapping[str, Any],  # of the run: its task, the sizes and the actions' bounds
+    path: str | os.PathLike[str],
+    ensemble: bool = False,
 ) -> Path:
-    """Write the policy of one seed of a run, by default the first seed's after the last step."""
+    """Write a policy, with `ensemble` its critics too."""
     try:
         import onnx
         import onnxruntime
     except ImportError:
         raise MissingExtra("exporting needs onnx and onnxruntime: pip install 'utds[onnx]'") from None
-    policy = run.policy(seed, step)
-    if ensemble and step is not None:
-        raise ConfigError(f"{run.path} kept the policy of step {step} without its critics; leave out the ensemble")
-    if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
-        raise ConfigError(f"{run.path} has no ensemble of critics: its algorithm is {run.config['algorithm']['name']}")
-    bounds = run.config["action_low"], run.config["action_high"]
-    graph = _Graph(run.config["observation_size"], run.config["action_size"], bounds)
+    bounds = config["action_low"], config["action_high"]
+    graph = _Graph(config["observation_size"], config["action_size"], bounds)
     model = graph.model(policy, ensemble)
-    onnx.helper.set_model_props(model, _about(run, bounds))
+    onnx.helper.set_model_props(model, _about(config))
     onnx.checker.check_model(model, full_check=True)
     with files.atomic(path) as part:
         part.write_bytes(model.SerializeToString())
         session = onnxruntime.InferenceSession(str(part), providers=["CPUExecutionProvider"])
-        _compare(session, run, policy, ensemble)
+        _compare(session, algorithm, policy, bounds, ensemble)
     return Path(path)
 
 
-def _about(run: Run, bounds: tuple[list[float], list[float]]) -> dict[str, str]:
+def _about(config: Mapping[str, Any]) -> dict[str, str]:
     """What the model's metadata say: whose policy it is, and in which unit it speaks."""
-    size = run.config["action_size"]
-    low, high = bounds[0] or [-1.0] * size, bounds[1] or [1.0] * size
+    size = config["action_size"]
+    low, high = config["action_low"] or [-1.0] * size, config["action_high"] or [1.0] * size
     return {
-        "task": run.config["task"],
+        "task": config["task"],
         "observations": "as recorded; the normalisation is part of the model",
         "actions": "in the robot's unit, between action_low and action_high",
         "action_low": json.dumps(low),
@@ -69,9 +71,9 @@ def _about(run: Run, bounds: tuple[list[float], list[float]]) -> dict[str, str]:
 class _Graph:
     """Collects nodes and weights."""
 
-    def __init__(self, observation_size: int, action_size: int, bounds: tuple[list[float], list[float]]) -> None:
+    def __init__(self, observation_size: int, action_size: int, bounds: Bounds) -> None:
         self._sizes = observation_size, action_size
-        self._bounds = bounds  # of the actions in the robot's unit; empty where that is [-1, 1]
+        self._bounds = bounds
         self._nodes: list[Any] = []
         self._weights: list[Any] = []
 
@@ -150,13 +152,13 @@ class _Graph:
         return name
 
 
-def _compare(session: Any, run: Run, policy: Policy, ensemble: bool) -> None:
+def _compare(session: Any, algorithm: Algorithm, policy: Policy, bounds: Bounds, ensemble: bool) -> None:
     """Refuse a file that doesn't compute what the policy computes."""
-    random = np.random.default_rng(0)
-    noise = random.standard_normal((CHECKED, run.config["observation_size"]))
-    observations = (np.asarray(policy.normalizer.mean) + noise * np.asarray(policy.normalizer.std)).astype(np.float32)
-    unit = act(run.algorithm, policy, observations)
-    pairs = [("actions", to_raw(unit, run.config["action_low"], run.config["action_high"]))]
+    mean, std = np.asarray(policy.normalizer.mean), np.asarray(policy.normalizer.std)
+    noise = np.random.default_rng(0).standard_normal((CHECKED, len(mean)))
+    observations = (mean + noise * std).astype(np.float32)
+    unit = act(algorithm, policy, observations)
+    pairs = [("actions", to_raw(unit, *bounds))]
     if ensemble:
         pairs.append(("uncertainty", gamma(policy, observations, unit)[0]))
     for name, expected in pairs:

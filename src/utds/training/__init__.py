@@ -1,6 +1,7 @@
 """Training: the compiled loop, what happens between its bursts, checkpoints and the run directory."""
 
-from utds.training.run import Run, act
+from utds.evaluation.policy import act
+from utds.training.run import Run
 from utds.training.trainer import Trainer, configuration, train
 
 __all__ = ["Run", "Trainer", "act", "configuration", "train"]

@@ -25,8 +25,9 @@ from utds.data.labelling import is_function, make
 from utds.errors import ConfigError
 from utds.evaluation import fqe
 from utds.evaluation.fqe import FQE, Estimate, Recorded
+from utds.evaluation.policy import act
 from utds.training import run_files
-from utds.training.run import Run, act
+from utds.training.run import Run
 
 if TYPE_CHECKING:
     from utds.data.labelling import Rewards

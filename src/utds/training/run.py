@@ -28,17 +28,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.algorithms.utds import uncertainty
 from utds.data.actions import to_raw
 from utds.data.dataset import best_tenth
 from utds.errors import ConfigError, DataError
-from utds.networks import parameter_count, q_values
+from utds.evaluation.policy import act
+from utds.networks import parameter_count
 from utds.training import run_files
 from utds.version import __version__
 
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from utds.evaluation import Evaluation
 
 Row = dict[str, Any]
-BLOCK = 4096  # state-actions that critics judge at once
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 
 
@@ -255,9 +253,15 @@ class Run:
         self, path: str | os.PathLike[str], seed: int | None = None, ensemble: bool = False, step: int | None = None
     ) -> Path:
         """A seed's policy as an ONNX file, the last or that of a `step`; with `ensemble`, Γ as a second output."""
-        from utds import export
+        from utds import export  # which needs an extra
 
-        return export.export(self, path, seed, ensemble, step)
+        policy = self.policy(seed, step)
+        if ensemble and step is not None:
+            raise ConfigError(f"{self.path} kept the policy of step {step} without its critics; leave out the ensemble")
+        if ensemble and (policy.critic is None or len(policy.critic[0].weight) < 2):
+            name = self.config["algorithm"]["name"]
+            raise ConfigError(f"{self.path} has no ensemble of critics: its algorithm is {name}")
+        return export.export(self.algorithm, policy, self.config, path, ensemble)
 
     @property
     def kept_steps(self) -> tuple[int, ...]:
@@ -324,18 +328,6 @@ class Run:
         return jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
 
 
-def act(algorithm: Algorithm, policy: Any, observations: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Actions [B, A] at observations [B, O]; compiled once an algorithm and shape."""
-    return np.asarray(_act(algorithm, policy, np.asarray(observations, np.float32)))
-
-
-def gamma(policy: Policy, observations: NDArray[np.floating], actions: NDArray[np.floating]) -> tuple[Any, Any]:
-    """The critics' Γ(s, a) [B] and their mean Q(s, a) [B], by blocks that are compiled once."""
-    blocks = range(0, len(observations), BLOCK)
-    found = [_gamma(policy, observations[i : i + BLOCK], actions[i : i + BLOCK]) for i in blocks]
-    return np.concatenate([g for g, _ in found]), np.concatenate([q for _, q in found])
-
-
 def provenance(config: Row) -> dict[str, Any]:
     """What a result depends on beside its config; nothing of the host."""
     versions = {name: version(name) for name in VERSIONED}
@@ -372,17 +364,6 @@ def summary(values: Sequence[float]) -> dict[str, Any]:
         "standard_error": error,
         "seeds": [value if math.isfinite(value) else None for value in values],
     }
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _act(algorithm: Algorithm, policy: Any, observations: jax.Array) -> jax.Array:
-    return algorithm.act(policy, observations)
-
-
-@jax.jit
-def _gamma(policy: Policy, observations: jax.Array, actions: jax.Array) -> tuple[jax.Array, jax.Array]:
-    q = q_values(policy.critic, policy.normalizer(observations), actions)
-    return uncertainty(q), jnp.mean(q, axis=0)
 
 
 def _peak_memory() -> float:

@@ -28,11 +28,12 @@ from utds.data.actions import to_raw
 from utds.data.pool import Info, Pool
 from utds.data.weights import weigh_dynamics
 from utds.errors import ConfigError, TrainingError
+from utds.evaluation.policy import act
 from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, fresh
-from utds.training.run import Run, act, recorded_returns
+from utds.training.run import Run, recorded_returns
 from utds.training.sharing import check_dynamics
 from utds.training.watch import Watch
 

@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from utds import progress, training
+from utds import progress
 from utds.algorithms import Policy
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError
+from utds.evaluation.policy import act, gamma
 from utds.training import run_files
-from utds.training.run import Run, gamma
+from utds.training.run import Run
 from utds.uncertainty import common_target
 from utds.uncertainty.common_target import Ensemble
 
@@ -154,7 +155,7 @@ def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, adv
     for i, seed in enumerate(run.seeds):
         policy = _ensemble(run, seed)
         for k, (_, observations, actions) in enumerate(points):
-            chosen = training.act(run.algorithm, policy, observations)
+            chosen = act(run.algorithm, policy, observations)
             for which, at in enumerate((actions, chosen)):
                 found[i, which, :, k] = fitted.gamma(observations, at), *gamma(policy, observations, at)
             advance()
