@@ -1,15 +1,15 @@
 """The package's structure: dependencies point to the left, and no imports run in circles.
 
 `ROOMS` is the order from docs/architecture.md. A module may import its own room and rooms to the left, wherever in the
-file the import stands; imports inside functions are left out of the search for circles, since they run later.
+file the import stands. Imports inside functions count in circles too; imports for type checkers alone don't.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 
@@ -44,9 +44,19 @@ EXCEPTIONS = {
 }
 
 
+# Imports inside functions that close a circle all the same, each with the reason. Remove, don't add.
+CIRCLES = {
+    ("utds.data.dataset", "utds.data.build"): "Dataset.from_arrays and its like: the ways to make one are part of it",
+    ("utds.data.dataset", "utds.data.store"): "Dataset.save",
+    ("utds.data.weights", "utds.adviser.dynamics"): 'weights="dynamics" of `share`, as above',
+}
+
+When = Literal["load", "call", "never"]  # never: a block for type checkers
+
+
 class Import(NamedTuple):
     module: str  # that is imported
-    inside: bool  # a function, or a block for type checkers: not run when the importing module is loaded
+    when: When  # the importing module is loaded, or one of its functions called
 
 
 @cache
@@ -62,22 +72,25 @@ def modules() -> dict[str, Path]:
 def imports(name: str, source: str) -> Iterator[Import]:
     """What a module of that name imports from the package: modules where they are named, else their package."""
 
-    def visit(node: ast.AST, inside: bool) -> Iterator[Import]:
+    def visit(node: ast.AST, outside: When) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
-            later = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-            later = later or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test))
+            when = outside
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                when = "never"
+            elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and outside == "load":
+                when = "call"
             if isinstance(child, ast.Import):
-                yield from (Import(alias.name, later) for alias in child.names if alias.name in modules())
+                yield from (Import(alias.name, when) for alias in child.names if alias.name in modules())
             elif isinstance(child, ast.ImportFrom):
                 assert child.level == 0, f"{name} imports relatively; write the whole name"
                 for alias in child.names:
                     full = f"{child.module}.{alias.name}"
                     module = full if full in modules() else child.module
                     if module in modules():
-                        yield Import(str(module), later)
-            yield from visit(child, later)
+                        yield Import(str(module), when)
+            yield from visit(child, when)
 
-    yield from visit(ast.parse(source), False)
+    yield from visit(ast.parse(source), "load")
 
 
 @cache
@@ -101,8 +114,8 @@ def pointing_right(found: dict[str, list[Import]]) -> set[tuple[str, str]]:
     }
 
 
-def circle(found: dict[str, list[Import]]) -> list[str]:
-    """Modules that import each other in a circle when they are loaded, or nothing.
+def circle(found: dict[str, list[Import]], allowed: Collection[tuple[str, str]] = ()) -> list[str]:
+    """Modules that import each other in a circle, or nothing; `allowed` are imports inside functions that don't count.
 
     Loading a.b.c loads the packages a and a.b first, so these count as imported too, but for those that the importing
     module is part of itself.
@@ -110,8 +123,10 @@ def circle(found: dict[str, list[Import]]) -> list[str]:
     needs = {}
     for name, targets in found.items():
         needs[name] = set()
-        for target in (target.module for target in targets if not target.inside):
-            parts = target.split(".")
+        for target in targets:
+            if target.when == "never" or (target.when == "call" and (name, target.module) in allowed):
+                continue
+            parts = target.module.split(".")
             loaded = {".".join(parts[:end]) for end in range(2, len(parts) + 1)}
             needs[name] |= {module for module in loaded if not f"{name}.".startswith(f"{module}.")}
     try:
@@ -132,7 +147,12 @@ def test_dependencies_point_to_the_left():
 
 
 def test_nothing_is_imported_in_a_circle():
-    assert circle(graph()) == []
+    assert circle(graph(), CIRCLES) == []
+
+
+@pytest.mark.parametrize("exception", CIRCLES, ids=" to ".join)
+def test_every_circle_that_is_allowed_is_there(exception):
+    assert circle(graph(), CIRCLES.keys() - {exception}), "it is mended: take it off the list"
 
 
 def test_domains_and_algorithms_know_nothing_of_each_other():
@@ -148,11 +168,11 @@ def test_domains_and_algorithms_know_nothing_of_each_other():
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("from utds.data import store", [("utds.data.store", False)]),
-        ("from utds.data.store import load", [("utds.data.store", False)]),
-        ("import numpy\nimport utds.files", [("utds.files", False)]),
-        ("def f():\n    from utds import cli", [("utds.cli", True)]),
-        ("if TYPE_CHECKING:\n    from utds.data.pool import Pool", [("utds.data.pool", True)]),
+        ("from utds.data import store", [("utds.data.store", "load")]),
+        ("from utds.data.store import load", [("utds.data.store", "load")]),
+        ("import numpy\nimport utds.files", [("utds.files", "load")]),
+        ("def f():\n    from utds import cli", [("utds.cli", "call")]),
+        ("if TYPE_CHECKING:\n    from utds.data.pool import Pool", [("utds.data.pool", "never")]),
     ],
 )
 def test_the_test_sees_imports(source, expected):
@@ -160,13 +180,13 @@ def test_the_test_sees_imports(source, expected):
 
 
 def test_the_test_sees_what_it_forbids():
-    right = {"utds.domains.base": [Import("utds.data.store", True)]}
+    right = {"utds.domains.base": [Import("utds.data.store", "never")]}
     assert pointing_right(right) == {("utds.domains.base", "utds.data.store")}
-    around = {"utds.a": [Import("utds.b", False)], "utds.b": [Import("utds.a", False)]}
-    assert set(circle(around)) == {"utds.a", "utds.b"}
-    later = {"utds.a": [Import("utds.b", False)], "utds.b": [Import("utds.a", True)]}
-    assert circle(later) == []
-    through_a_package = {"utds.a": [Import("utds.p.x", False)], "utds.p": [Import("utds.a", False)], "utds.p.x": []}
+    for when, closed in (("load", True), ("call", True), ("never", False)):
+        around = {"utds.a": [Import("utds.b", "load")], "utds.b": [Import("utds.a", when)]}
+        assert set(circle(around)) == ({"utds.a", "utds.b"} if closed else set())
+        assert bool(circle(around, [("utds.b", "utds.a")])) == (when == "load")
+    through_a_package = {"utds.a": [Import("utds.p.x", "load")], "utds.p": [Import("utds.a", "load")], "utds.p.x": []}
     assert set(circle(through_a_package)) == {"utds.a", "utds.p"}
 
 
