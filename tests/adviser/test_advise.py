@@ -49,7 +49,7 @@ def advice_of(scores: dict[str, float], **other) -> Advice:
     own, check = worth(np.arange(10.0)), Check("", "same", 0.5, 0, 0, "", 1, 9)
     options = [Option(tuple(names.split()), 0.5, 0.5, 20.0, score) for names, score in scores.items()]
     ranked = [Candidate(o.names[0], own, check, 0.1, 1, o.after, o.plan, o.score) for o in options if len(o.names) == 1]
-    given = {"good_value": 1.0, "good_own": 1, "good_episodes": 5, "before": 1.0, "plan": 10.0, "value": 5.0}
+    given = {"before": 1.0, "plan": 10.0, "value": 5.0}
     named = {"main": "own", "task": "arm-a", "worth": own, "duplicates": (), "seconds": 0.0}
     return Advice(**named | given | other, candidates=tuple(ranked), options=tuple(options))
 

@@ -74,9 +74,6 @@ class Advice:
     main: str
     task: str
     worth: Worth  # of the main data itself
-    good_value: float  # mean return of the good behaviour
-    good_own: int  # of its episodes that are the main data's own
-    good_episodes: int  # of it in all
     before: float  # E_π*[Γ_lcb] of the main data alone
     plan: float  # return of a cautious plan through the main data alone
     value: float  # what training on it promises: that, less what uncertainty takes

@@ -115,7 +115,6 @@ class GoodBehaviour(NamedTuple):
 
     pairs: Floats  # [n, O + A] its state-actions
     others: Floats  # [n, O + A] its states, each with an action drawn at random
-    value: float  # mean return of its episodes
     sources: tuple[int, ...]  # how many of its episodes come from the main data and each candidate
 
 
@@ -144,7 +143,7 @@ def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Goo
     others = found.copy()
     actions = others[:, datasets[0].observation_size :]
     actions[:] = np.random.default_rng(0).uniform(-1, 1, actions.shape)
-    return GoodBehaviour(found, others, float(joined[best].mean()), tuple(sources.tolist()))
+    return GoodBehaviour(found, others, tuple(sources.tolist()))
 
 
 class Coverage:
