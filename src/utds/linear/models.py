@@ -135,7 +135,6 @@ class Plan(NamedTuple):
     """What exact value iteration finds."""
 
     policy: Array  # [T, S, A] greedy, one-hot; ties go to the first action
-    q: Array  # [T, S, A] Q*
     values: Array  # [T + 1, S] V*, zero at the end
 
 
@@ -146,7 +145,7 @@ def plan(mdp: LinearMDP) -> Plan:
     for t in reversed(range(mdp.horizon)):
         q[t] = mdp.backup(values[t + 1])
         values[t] = q[t].max(axis=-1)
-    return Plan(greedy(q), q, values)
+    return Plan(greedy(q), values)
 
 
 def greedy(q: Array) -> Array:

@@ -342,7 +342,7 @@ def _write_provenance(path: Path, config: Row) -> None:
     """What the run began with stays; where it was resumed with other versions, they are added to it."""
     now = provenance(config)
     if path.exists():
-        begun = run_files.checked(path, run_files.PROVENANCE)
+        begun = run_files.read(path, run_files.PROVENANCE)
         earlier = begun.get("resumed") or []
         if [begun["versions"], *earlier][-1] == now["versions"]:
             return
