@@ -140,33 +140,15 @@ class Lake:
         least, greatest, total = np.array([self._rewards[row, i] for row, i in zip(rows, sources, strict=True)]).T
         return Pool(
             columns=self.columns,
-            ranges=Ranges(
-                start=_ints(span.start for span in spans),
-                size=_ints(dataset.size for dataset in data),
-                episode=_ints(span.episode for span in spans),
-                episodes=_ints(dataset.episodes for dataset in data),
-                reward=_ints(rows),
-            ),
+            ranges=_ranges(data, spans, rows),
             mean=jnp.array(mean, jnp.float32),
             std=jnp.array(std, jnp.float32),
             reward_min=jnp.float32(least.min()),
             reward_max=jnp.float32(greatest.max()),
-            reward_size=jnp.float32(total.sum() / sum(self.datasets[i].size for i in sources)),
+            reward_size=jnp.float32(total.sum() / sum(dataset.size for dataset in data)),
             own_mean=jnp.array(own_mean, jnp.float32),
             own_std=jnp.array(own_std, jnp.float32),
-            info=Info(
-                task=data[0].metadata.task,
-                domain=data[0].metadata.domain,
-                ids=tuple(dataset.name for dataset in data),
-                digests=tuple(dataset.digest for dataset in data),
-                sizes=tuple(dataset.size for dataset in data),
-                rewards=labelling.identity,
-                sampling=sampling,
-                action_low=data[0].metadata.action_low,
-                action_high=data[0].metadata.action_high,
-                weights=weighing,
-                datasets=tuple(data),
-            ),
+            info=_info(data, labelling.identity, sampling, weighing),
             weights=None if running is None else jnp.asarray(running),
         )
 
@@ -217,6 +199,35 @@ class Lake:
             start = self._spans[index].start
             part = rewards[start : start + self.datasets[index].size]
             self._rewards[row, index] = float(part.min()), float(part.max()), float(np.abs(part).sum(dtype=float))
+
+
+def _ranges(data: Sequence[Dataset], spans: Sequence[_Span], rows: Sequence[int]) -> Ranges:
+    """Where a pool's sources lie in the lake, and the row of rewards that each reads."""
+    return Ranges(
+        start=_ints(span.start for span in spans),
+        size=_ints(dataset.size for dataset in data),
+        episode=_ints(span.episode for span in spans),
+        episodes=_ints(dataset.episodes for dataset in data),
+        reward=_ints(rows),
+    )
+
+
+def _info(data: Sequence[Dataset], rewards: str, sampling: Sampling, weights: str) -> Info:
+    """What a pool of these datasets, the main one first, notes of them; rewards and weights by their identities."""
+    main = data[0].metadata
+    return Info(
+        task=main.task,
+        domain=main.domain,
+        ids=tuple(dataset.name for dataset in data),
+        digests=tuple(dataset.digest for dataset in data),
+        sizes=tuple(dataset.size for dataset in data),
+        rewards=rewards,
+        sampling=sampling,
+        action_low=main.action_low,
+        action_high=main.action_high,
+        weights=weights,
+        datasets=tuple(data),
+    )
 
 
 def _load(data: Dataset, columns: dict[str, np.ndarray], spans: list[_Span], datasets: Sequence[Dataset]) -> _Span:
