@@ -71,6 +71,10 @@ class Cell:
     def algorithm(self) -> Algorithm:
         return algorithms.make(self.algorithm_name, preset=self.preset, **self.fields)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: a worker makes the algorithm anew, whose class may be of a file that it has yet to run."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def alone(self) -> "Cell | None":
         """The cell of the algorithm that this one becomes, itself often; None where data is shared or it isn't so.

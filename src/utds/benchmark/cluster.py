@@ -139,7 +139,8 @@ class Cluster:
 
     def _variables(self) -> dict[str, str]:
         """What workers must know of the driver's environment."""
-        given = {name: os.environ[name] for name in ("UTDS_DOMAINS", "JAX_PLATFORMS") if name in os.environ}
+        passed = ("UTDS_DOMAINS", "UTDS_ALGORITHMS", "JAX_PLATFORMS")
+        given = {name: os.environ[name] for name in passed if name in os.environ}
         return environment(self.threads, self.out) | given | {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
 
 
