@@ -62,7 +62,7 @@ def test_more_of_the_same_falls_as_the_root_of_the_count():
         Dataset.from_arrays(np.zeros((n + 1, 2)), np.zeros((n, 1)), np.zeros(n), task="a") for n in (100, 300)
     )
     measured = coverage(main, more)
-    good = bound.GoodBehaviour(np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32), 0.0, (1, 0))
+    good = bound.GoodBehaviour(np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32), (1, 0))
     phi = measured.features(good.pairs)
     square = float((phi**2).sum())
     for members, count in (((), 100), ((0,), 400)):
