@@ -39,7 +39,7 @@ def changed(**search):
 
 def test_cells_are_every_setting_algorithm_and_trial():
     matrix = parse(MATRIX, "m")
-    cells = list(matrix.search.cells(matrix))
+    cells = matrix.search_cells()
     assert len(cells) == 2 * 2 * 4 and len({cell.name for cell in cells}) == len(cells)
     assert {(cell.task, cell.trial) for cell in cells} == {
         (task, trial) for task in ("walker-run", "walker-flip") for trial in range(4)
@@ -120,7 +120,7 @@ def test_trials_are_ranked_by_the_mean_of_last_scores(tmp_path):
     matrix = parse(MATRIX, "m")
     scores = {("utds", "walker-run"): (10, 40, 30, 90), ("utds", "walker-flip"): (20, 20, 60, None)}
     dirs = []
-    for cell in matrix.search.cells(matrix):
+    for cell in matrix.search_cells():
         known = scores.get((cell.algorithm_name, cell.task), (5, 6, 7, 5))
         score = known[cell.trial]
         dirs.append(finished(tmp_path / cell.name, cell, score, failed=score is None))
@@ -145,17 +145,14 @@ def test_returns_without_a_reference_are_put_on_one_scale(tmp_path):
         MATRIX | {"algorithms": ["cql"], "search": MATRIX["search"] | {"trials": 3, "fields": {"tau": [0.1]}}}, "m"
     )
     values = {"walker-run": (1000.0, 900.0, 0.0), "walker-flip": (0.0, 1.0, 0.5)}
-    dirs = [
-        finished(tmp_path / cell.name, cell, value=values[cell.task][cell.trial])
-        for cell in matrix.search.cells(matrix)
-    ]
+    dirs = [finished(tmp_path / cell.name, cell, value=values[cell.task][cell.trial]) for cell in matrix.search_cells()]
     ranked = searching.rank(matrix.search, dirs)
     assert [(t.number, t.score) for t in ranked["cql"]] == [(1, 95), (0, 50), (2, 25)]
 
 
 def test_an_unfinished_search_and_one_that_failed_are_one_line(tmp_path):
     matrix = parse(MATRIX, "m")
-    cells = list(matrix.search.cells(matrix))
+    cells = matrix.search_cells()
     dirs = [finished(tmp_path / cell.name, cell, 1, failed=cell.algorithm_name == "utds") for cell in cells]
     with pytest.raises(DataError, match="every trial of utds failed"):
         searching.best(searching.rank(matrix.search, dirs))

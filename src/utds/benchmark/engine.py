@@ -78,8 +78,7 @@ def run_matrix(
     """
     found, statuses = None, []
     if matrix.search is not None:
-        trials = list(matrix.search.cells(matrix, algorithms))
-        statuses.append(run(f"{matrix.name}, search", trials, out, start, retry))
+        statuses.append(run(f"{matrix.name}, search", matrix.search_cells(algorithms), out, start, retry))
         found = conclude(matrix, out)
     if not search_only:
         statuses.append(run(matrix.name, matrix.cells(found, algorithms), out, start, retry))
@@ -89,7 +88,7 @@ def run_matrix(
 def conclude(matrix: Matrix, out: Path) -> dict[str, dict[str, Any]]:
     """Rank the trials of a search, write and print what came out; the best fields of every algorithm that is done."""
     assert matrix.search is not None
-    dirs = search.ended(locate(list(matrix.search.cells(matrix)), out))
+    dirs = search.ended(locate(matrix.search_cells(), out))
     ranked = search.rank(matrix.search, dirs)
     best = search.best(ranked)
     console = Console()

@@ -21,14 +21,13 @@ import itertools
 import json
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from utds import algorithms, domains, files
-from utds.benchmark import search as searching
 from utds.benchmark.cells import Cell
-from utds.benchmark.search import Search
+from utds.benchmark.search import Search, extremes, parse_search
 from utds.collection.kinds import KINDS
 from utds.data import labelling
 from utds.errors import ConfigError, Error, hint
@@ -103,6 +102,25 @@ class Matrix:
                         trust_dynamics=self.trust_dynamics,
                         trials=self.search.trials if self.search and searched is not None else None,
                     )
+
+    def search_cells(self, only: Sequence[str] = ()) -> list[Cell]:
+        """A cell for every setting, algorithm and trial of the search; with `only`, of what `cells` needs of them."""
+        if self.search is None:
+            return []
+        needed = {*only, *(algorithms.entry(name).single_task for name in only)} or self.algorithms
+        found = []
+        for cell, trial in itertools.product(self.searched_on().all_cells(), range(self.search.trials)):
+            if cell.algorithm_name in needed:
+                drawn = self.search.draw(cell.algorithm_name, cell.preset, trial)
+                found.append(replace(cell, fields={**cell.fields, **drawn}, trial=trial))
+        return found
+
+    def searched_on(self) -> "Matrix":
+        """The matrix of the settings to search on; only its last evaluation counts."""
+        changes = self.search.changes() if self.search else {}
+        steps = changes.get("steps", self.steps)
+        alone = 0 if "steps" in changes else self.steps_alone
+        return replace(self, vary={}, eval_every=steps, checkpoint_every=0, steps_alone=alone, search=None, **changes)
 
     def _shares(self, task: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(column, tasks that share) of every setting of a main task."""
@@ -203,7 +221,7 @@ def _checked(key: str, kind: Any, value: Any) -> Any:
     if kind is bool and isinstance(value, bool):
         return value
     if key == "search" and isinstance(value, Mapping):
-        return searching.parse(value)
+        return parse_search(value)
     if kind is str and isinstance(value, str):
         return value
     if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(word, str) for word in value):
@@ -243,8 +261,31 @@ def _check(matrix: Matrix) -> None:
         for chosen in matrix._varied():
             algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | chosen)
     if matrix.search:
-        _check(matrix.search.settings(matrix))
-        searching.check(matrix.search, matrix)
+        _check(matrix.searched_on())
+        _check_search(matrix, matrix.search)
+
+
+def _check_search(matrix: Matrix, search: Search) -> None:
+    """Refuse fields that don't exist, distributions that make no sense, and settings that the tables contain."""
+    for name in search.algorithms:
+        if name not in matrix.algorithms:
+            raise ConfigError(f"[search.fields.{name}]: there is no algorithm {name!r}{hint(name, matrix.algorithms)}")
+    for algorithm in matrix.algorithms:
+        for name, distribution in search.distributions(algorithm).items():
+            if name in matrix.vary:
+                raise ConfigError(f"the field {name!r} is both varied and searched for; take it out of one of them")
+            for value in extremes(name, distribution):
+                algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | {name: value})
+        for trial in range(min(search.trials, 100)):
+            drawn = search.draw(algorithm, matrix.preset, trial)
+            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | drawn)
+    reported = {cell.datasets for cell in matrix.cells()}
+    for cell in matrix.searched_on().cells():
+        if cell.datasets in reported:
+            raise ConfigError(
+                f"the setting {' + '.join(cell.datasets)} is both searched on and reported on: results on settings "
+                "that chose the fields flatter them; give [search] other tasks, kinds or columns"
+            )
 
 
 def _member(what: str, name: str, known: Any) -> None:

@@ -63,7 +63,7 @@ def _parts(matrices: Sequence[Matrix]) -> Iterator[tuple[str, list[Cell]]]:
     """The search of each matrix, if it has one, and its cells."""
     for matrix in matrices:
         if matrix.search is not None:
-            yield f"{matrix.name}, search", list(matrix.search.cells(matrix))
+            yield f"{matrix.name}, search", matrix.search_cells()
         yield matrix.name, list(matrix.cells())
 
 

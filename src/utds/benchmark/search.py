@@ -15,26 +15,21 @@ A trial's value of a field depends on the search's seed, the algorithm, the tria
 another field, change none of the others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
 
 from utds import algorithms, files, terminal
-from utds.benchmark.cells import Cell, CellDir
+from utds.benchmark.cells import CellDir
 from utds.errors import ConfigError, DataError, hint
 from utds.training import run_files
-
-if TYPE_CHECKING:
-    from utds.benchmark.matrix import Matrix
 
 RANGES = ("uniform", "log_uniform")
 NAME = "search.json"  # in the folder of the results, and search.toml beside it
@@ -72,29 +67,20 @@ class Search:
             for name, distribution in self.distributions(algorithm).items()
         }
 
-    def settings(self, matrix: Matrix) -> Matrix:
-        """The matrix of the settings to search on; only its last evaluation counts."""
-        given = {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
-        kept = {name: given[name] for name in _OF_THE_MATRIX if name in given}
-        steps = kept.get("steps", matrix.steps)
-        alone = 0 if "steps" in kept else matrix.steps_alone
-        return replace(matrix, vary={}, eval_every=steps, checkpoint_every=0, steps_alone=alone, search=None, **kept)
+    @property
+    def algorithms(self) -> list[str]:
+        """Those that have a table of their own."""
+        return [name for name, value in self.fields.items() if _is_table(value)]
 
-    def cells(self, matrix: Matrix, only: Sequence[str] = ()) -> Iterator[Cell]:
-        """A cell for every setting, algorithm and trial; with `only`, of those algorithms that its cells need."""
-        needed = {*only, *(algorithms.entry(name).single_task for name in only)}
-        for cell in self.settings(matrix).all_cells():
-            if needed and cell.algorithm_name not in needed:
-                continue
-            for trial in range(self.trials):
-                drawn = self.draw(cell.algorithm_name, cell.preset, trial)
-                yield replace(cell, fields={**cell.fields, **drawn}, trial=trial)
+    def changes(self) -> dict[str, Any]:
+        """What is given of a matrix: its values on the settings to search on."""
+        return {name: value for name in _OF_A_MATRIX if (value := getattr(self, name))}
 
 
-_OF_THE_MATRIX = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
+_OF_A_MATRIX = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
 
 
-def parse(given: Mapping[str, Any]) -> Search:
+def parse_search(given: Mapping[str, Any]) -> Search:
     """A search from the `[search]` table of a matrix; names of tasks and the like are checked with the matrix's."""
     known = [f.name for f in fields(Search)]
     for key in given:
@@ -102,7 +88,7 @@ def parse(given: Mapping[str, Any]) -> Search:
             raise ConfigError(f"there is no key {key!r} in [search]{hint(key, known)}")
     for key in ("trials", "fields"):
         if key not in given:
-            raise ConfigError(f"[search] lacks the key {key!r}; see docs/benchmark.md")
+            raise ConfigError(f"[search] lacks the key {key!r}; see docs/guides/benchmark.md")
     values = dict(given)
     for key in ("trials", "steps", "seeds", "first_seed", "seed"):
         least = 0 if key in ("first_seed", "seed") else 1
@@ -119,29 +105,6 @@ def parse(given: Mapping[str, Any]) -> Search:
     return Search(**values)
 
 
-def check(search: Search, matrix: Matrix) -> None:
-    """Refuse fields that don't exist, distributions that make no sense, and settings that the tables contain."""
-    for name, value in search.fields.items():
-        if _is_table(value) and name not in matrix.algorithms:
-            raise ConfigError(f"[search.fields.{name}]: there is no algorithm {name!r}{hint(name, matrix.algorithms)}")
-    for algorithm in matrix.algorithms:
-        for name, distribution in search.distributions(algorithm).items():
-            if name in matrix.vary:
-                raise ConfigError(f"the field {name!r} is both varied and searched for; take it out of one of them")
-            for value in _extremes(name, distribution):
-                algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | {name: value})
-        for trial in range(min(search.trials, 100)):
-            drawn = search.draw(algorithm, matrix.preset, trial)
-            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | drawn)
-    reported = {cell.datasets for cell in matrix.cells()}
-    for cell in search.settings(matrix).cells():
-        if cell.datasets in reported:
-            raise ConfigError(
-                f"the setting {' + '.join(cell.datasets)} is both searched on and reported on: results on settings "
-                "that chose the fields flatter them; give [search] other tasks, kinds or columns"
-            )
-
-
 def _value(distribution: Any, key: str, standard: Any) -> Any:
     """A draw; whole where the field is."""
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:16], "big"))
@@ -154,7 +117,7 @@ def _value(distribution: Any, key: str, standard: Any) -> Any:
     return float(f"{value:.4g}")  # what tables show is what was run
 
 
-def _extremes(name: str, distribution: Any) -> list[Any]:
+def extremes(name: str, distribution: Any) -> list[Any]:
     """The values to be checked: all of a list, the ends of a range."""
     if isinstance(distribution, list) and distribution:
         return distribution

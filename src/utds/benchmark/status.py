@@ -115,7 +115,7 @@ def statuses(matrix: Matrix, out: Path) -> Iterator[Status]:
     """The state of a matrix's search, if it has one, and then of its cells, once the search has found their fields."""
     found = None
     if matrix.search is not None:
-        trials = Status(f"{matrix.name}, search", locate(list(matrix.search.cells(matrix)), out))
+        trials = Status(f"{matrix.name}, search", locate(matrix.search_cells(), out))
         trials.look()
         yield trials
         if trials.count("done") + trials.count("failed") < len(trials.dirs):

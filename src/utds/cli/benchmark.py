@@ -47,7 +47,7 @@ def plan(
     workers, threads = _shares(workers, devices.found())
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
-    cells += [cell for found in matrices if found.search for cell in found.search.cells(found)]
+    cells += [cell for found in matrices for cell in found.search_cells()]
     rows, absent = planning.rows(matrices), planning.missing(datasets(cells))
     if not json:
         terminal.show(planning.table(rows), *([planning.complaint(absent)] if absent else []))
@@ -126,7 +126,7 @@ def run(
         return engines.Local(min(count, len(jobs)), threads, folder, names)
 
     cells = [] if search_only else found.cells(None, algorithms)
-    cells += list(found.search.cells(found, algorithms)) if found.search else []
+    cells += found.search_cells(algorithms)
     if generate is not None:
         planning.generate(cells, generate)
     planning.require(cells)
@@ -156,7 +156,7 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
 
     found = load(matrix)
     cells = list(found.cells())
-    cells += list(found.search.cells(found)) if found.search else []
+    cells += found.search_cells()
     planning.require(cells)
     folder = out or Path("runs") / found.name
     if folder.exists() and not folder.is_dir():
