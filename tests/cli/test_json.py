@@ -19,7 +19,7 @@ from utds.linear.statements import pseudocounts
 OWN, OTHER = "tinymass-reach-top-left", "tinymass-reach-top-right"
 DATA = f"{OWN}/random"
 SMALL = ["--set", "width=8", "layers=1", "batch_size=8"]
-COLLECT = "--steps=320 --copies=4 --warmup=160 --batch=32 --width=16 --evaluate-every=320 --evaluation-episodes=2"
+COLLECT = "--steps=320 --copies=4 --warmup=160 --batch-size=32 --width=16 --evaluate-every=320 --evaluation-episodes=2"
 MATRIX = f"""
 tasks = ["{OWN}"]
 kinds = ["random"]

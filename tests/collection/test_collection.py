@@ -1,5 +1,6 @@
 """Collection: what it records, what a kill leaves behind, and the kinds of data made from it."""
 
+import json
 import shutil
 
 import numpy as np
@@ -18,11 +19,11 @@ from utds.networks import Layer, Normalizer
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-left"
-OPTIONS = {"copies": 4, "warmup": 160, "batch": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
+OPTIONS = {"copies": 4, "warmup": 160, "batch_size": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
 
 
 def test_replay_gives_n_step_transitions_within_episodes(tiny):
-    config = Collect(TASK, copies=2, n_step=3, discount=0.9, batch=200)
+    config = Collect(TASK, copies=2, n_step=3, discount=0.9, batch_size=200)
     replay = Replay(tiny, 1, config, capacity=3)
     blocks = [numbered(tiny, 2, offset) for offset in (0, 1000)]
     replay.add_round(blocks[0])
@@ -120,8 +121,24 @@ def test_other_options_in_the_same_folder_are_refused(tmp_path):
     Collection(tmp_path, Collect(TASK, steps=2_000_000, **OPTIONS))  # going on for longer is fine
 
 
+def test_a_collection_of_an_earlier_version_goes_on(tmp_path):
+    config, path = Collect(TASK, lr=1e-3, **OPTIONS), tmp_path / "config.json"
+    Collection(tmp_path, config)
+    written = json.loads(path.read_text())
+    old = {{"batch_size": "batch", "lr": "rate"}.get(name, name): value for name, value in written.items()}
+    path.write_text(json.dumps(old))
+    with pytest.raises(ConfigError, match=r"lr=0.001, not 0.002"):
+        Collection(tmp_path, Collect(TASK, lr=2e-3, **OPTIONS))
+    Collection(tmp_path, config)
+    assert json.loads(path.read_text()) == written
+    told = kinds._collected(config, "uniform", 8).replace("--batch-size", "--batch").replace("--lr", "--rate")
+    made = Dataset.from_arrays(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros(2), task=TASK, description=told)
+    made.save(f"{TASK}/uniform")
+    assert kinds.stored(config, "uniform", 8)
+
+
 @pytest.mark.parametrize(
-    "wrong", ["copies=0", "steps=-1", "seed=-1", "noise=nan", "discount=1.5", "rate=inf", "evaluation_episodes=1"]
+    "wrong", ["copies=0", "steps=-1", "seed=-1", "noise=nan", "discount=1.5", "lr=inf", "evaluation_episodes=1"]
 )
 def test_options_that_make_no_sense_are_one_line(wrong):
     name, value = wrong.split("=")

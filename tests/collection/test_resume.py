@@ -16,7 +16,7 @@ from utds.data import ids, store
 
 pytestmark = pytest.mark.usefixtures("tiny")
 TASK = "tinymass-reach-top-left"
-OPTIONS = {"copies": 4, "warmup": 160, "batch": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
+OPTIONS = {"copies": 4, "warmup": 160, "batch_size": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
 
 
 def contents(folder: Path) -> dict[str, object]:

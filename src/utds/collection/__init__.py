@@ -11,16 +11,17 @@ import tyro
 from utds.errors import ConfigError
 
 _MOST = 2**31 - 1  # 32-bit numbers
+FORMER_NAMES = {"batch": "batch_size", "rate": "lr"}  # in config.json of earlier versions
 _LIMITS = {  # of the options that may be less than 1, or not any number above it
     "seed": (0, _MOST),
     "copies": (1, 10_000),
-    "batch": (1, 1_000_000),
+    "batch_size": (1, 1_000_000),
     "width": (1, 100_000),
     "layers": (1, 100),
     "warmup": (0, _MOST),
     "evaluation_episodes": (2, 1_000_000),  # at least two, for a standard error
     "update_ratio": (0, 100),
-    "rate": (0, 1),
+    "lr": (0, 1),
     "tau": (0, 1),
     "discount": (0, 1),
     "noise": (0, 2),  # actions lie in [-1, 1]
@@ -36,11 +37,11 @@ class Collect:
     seed: int = 0  # of everything random
     copies: int = 10  # copies of the domain in lockstep
     update_ratio: float = 0.5  # gradient steps per environment step
-    batch: int = 128  # transitions per gradient step
+    batch_size: int = 128  # transitions per gradient step
     width: int = 256  # units of the networks' hidden layers
     layers: int = 2  # hidden layers
     layer_norm: bool = True  # in the critics and the policy
-    rate: float = 3e-4  # learning rate
+    lr: float = 3e-4  # learning rate of actor and critics
     tau: float = 1e-2  # target networks' rate
     discount: float = 0.99  # γ of one step
     n_step: int = 3  # rewards summed before bootstrapping

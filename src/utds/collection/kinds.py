@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from utds import domains
-from utds.collection import Collect
+from utds.collection import FORMER_NAMES, Collect
 from utds.collection.ladder import Ladder
 from utds.collection.online import Collection
 from utds.data import ids, store
@@ -74,7 +74,10 @@ def stored(config: Collect, kind: str, episodes: int) -> bool:
         found = store.load(ids.full(f"{config.task}/{kind}"))
     except DataError:
         return False
-    return found.metadata.description == _collected(config, kind, episodes)
+    command = found.metadata.description
+    for former, now in FORMER_NAMES.items():
+        command = command.replace(f"--{former} ", f"--{now.replace('_', '-')} ")
+    return command == _collected(config, kind, episodes)
 
 
 def _collected(config: Collect, kind: str, episodes: int) -> str:

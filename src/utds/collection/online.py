@@ -28,7 +28,7 @@ import numpy as np
 from utds import domains, files, progress, serialization
 from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
-from utds.collection import Collect, ladder
+from utds.collection import FORMER_NAMES, Collect, ladder
 from utds.collection.ladder import Ladder
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
@@ -274,11 +274,11 @@ class Collection:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    """What the collection in a folder was asked for."""
+    """What the collection in a folder was asked for, under today's names."""
     found = files.read_json(folder / "config.json")
     if not isinstance(found, dict) or not {"task", "copies"} <= set(found):
         raise ConfigError(f"{folder / 'config.json'} tells of no collection; give the folder of one")
-    return found
+    return {FORMER_NAMES.get(name) or name: value for name, value in found.items()}
 
 
 def _return(path: Path) -> float:
@@ -325,9 +325,9 @@ def learner(config: Collect) -> TD3:
         width=config.width,
         layers=config.layers,
         layer_norm=config.layer_norm,
-        batch_size=config.batch,
+        batch_size=config.batch_size,
         discount=config.discount**config.n_step,
         tau=config.tau,
-        actor_lr=config.rate,
-        critic_lr=config.rate,
+        actor_lr=config.lr,
+        critic_lr=config.lr,
     )

@@ -51,7 +51,7 @@ class Replay:
         drawn = random.integers(
             0,
             self._rounds * windows + max(0, self._filled - n + 1),
-            size=(updates, self._config.batch),
+            size=(updates, self._config.batch_size),
         )
         row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
         t = drawn % windows
