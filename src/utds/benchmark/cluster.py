@@ -15,10 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from utds.benchmark import devices
+from utds.benchmark import resources
 from utds.benchmark.engine import Slot
 from utds.benchmark.plan import missing
-from utds.benchmark.worker import Job, Worker, attempt, environment
+from utds.benchmark.worker import Job, Worker, attempt
 from utds.data import ids, store
 from utds.data.columns import Metadata
 from utds.data.dataset import Dataset
@@ -87,7 +87,7 @@ class Cluster:
         nodes = self.ray.nodes()
         gpus = _gpus(nodes) if gpus is None else gpus
         self.threads = max(1, int(cpus))
-        variables = self._variables() | devices.memory(gpus)
+        variables = self._variables() | resources.memory(gpus)
         options = {"num_cpus": cpus, "num_gpus": gpus, "runtime_env": {"env_vars": variables}}
         self.actor = self.ray.remote(**options)(Remote)
         room = _room(nodes, cpus, gpus)
@@ -141,7 +141,9 @@ class Cluster:
         """What workers must know of the driver's environment."""
         passed = ("UTDS_DOMAINS", "UTDS_ALGORITHMS", "JAX_PLATFORMS")
         given = {name: os.environ[name] for name in passed if name in os.environ}
-        return environment(self.threads, self.out) | given | {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
+        return (
+            resources.environment(self.threads, self.out) | given | {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
+        )
 
 
 def _import() -> Any:

@@ -11,7 +11,6 @@ A worker that dies is replaced. Workers whose parent dies save a checkpoint and 
 keeps a new worker waiting.
 """
 
-import contextlib
 import multiprocessing
 import multiprocessing.connection as connections
 import os
@@ -19,7 +18,7 @@ import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -28,11 +27,11 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from utds.benchmark import devices, search
+from utds.benchmark import resources, search
 from utds.benchmark.cells import Cell, CellDir, datasets, locate, set_aside
 from utds.benchmark.matrix import Matrix
 from utds.benchmark.status import Status, shown
-from utds.benchmark.worker import Job, Worker, attempt, environment
+from utds.benchmark.worker import Job, Worker, attempt
 
 RETRIES = 3  # of a cell whose worker died or stumbled
 SAVING = 120.0  # seconds that a worker is given to write its checkpoint when all is stopped
@@ -233,8 +232,10 @@ class Local:
         number = self.slots.index(slot)
         log = self.out / "logs" / f"worker-{number}.log"
         process: BaseProcess = spawn.Process(target=_serve, args=(theirs, self.threads, log), daemon=True)
-        device = devices.environment(number, len(self.slots), self.gpus)
-        with variables(environment(self.threads, self.out) | device):  # libraries read them when they load
+        device = resources.gpu_of(number, len(self.slots), self.gpus)
+        with resources.variables(
+            resources.environment(self.threads, self.out) | device
+        ):  # libraries read them when they load
             process.start()
         theirs.close()
         slot.process, slot.program = process, None
@@ -267,18 +268,3 @@ def _end_with_parent() -> None:
     assert parent is not None
     connections.wait([parent.sentinel])
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def variables(values: Mapping[str, str]) -> Iterator[None]:
-    """Environment variables for processes that start within the block."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -16,9 +16,9 @@ from rich.table import Table
 from utds import algorithms, domains, evaluation, progress, terminal, training
 from utds.algorithms import Policy, Spec
 from utds.benchmark.cells import Cell, datasets
-from utds.benchmark.engine import spawn, variables
+from utds.benchmark.engine import spawn
 from utds.benchmark.matrix import Matrix
-from utds.benchmark.worker import threads_of
+from utds.benchmark.resources import threads_of, variables
 from utds.collection import kinds, ladder
 from utds.data import ids
 from utds.data.dataset import Dataset

@@ -1,11 +1,9 @@
 """What a worker does, whichever engine it belongs to: load a lake once, then train cell after cell of it."""
 
-import os
 import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -112,18 +110,3 @@ def attempt(worker: Worker, job: Job) -> str | None:
         traceback.print_exc()
         return f"{type(error).__name__}: {error}".splitlines()[0]
     return None
-
-
-def environment(threads: int, out: Path) -> dict[str, str]:
-    """Environment variables of a worker: its share of the cores, and where compiled programs are kept.
-
-    Programs are kept by host: one compiled for another processor might not run here.
-    """
-    cache = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(out.resolve() / "cache" / socket.gethostname())
-    kept = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
-    return threads_of(threads) | kept
-
-
-def threads_of(count: int) -> dict[str, str]:
-    """Environment variables that hold XLA (the first) and the linear algebra of NumPy and SciPy to so many threads."""
-    return dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))

@@ -35,8 +35,8 @@ def plan(
         json: print counts, missing datasets and the estimate as JSON
     """
     from utds import terminal
-    from utds.benchmark import devices
     from utds.benchmark import plan as planning
+    from utds.benchmark import resources
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
     from utds.benchmark.status import duration
@@ -44,7 +44,7 @@ def plan(
     if not matrix:
         terminal.print_json(shipped()) if json else print(f"matrices that ship: {', '.join(shipped())}")
         return
-    workers, threads = _shares(workers, devices.found())
+    workers, threads = _shares(workers, resources.visible_gpus())
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     cells += [cell for found in matrices for cell in found.search_cells()]
@@ -97,9 +97,9 @@ def run(
         json: print the folder and how many cells are done and failed as JSON, each part as `benchmark status` has it
     """
     from utds import files, terminal
-    from utds.benchmark import devices
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
+    from utds.benchmark import resources
     from utds.benchmark.matrix import load
     from utds.collection import kinds
 
@@ -121,7 +121,7 @@ def run(
             from utds.benchmark.cluster import Cluster
 
             return Cluster(jobs, folder, address, workers, cpus, gpus, ship)
-        names = None if gpus == 0 else devices.found()
+        names = None if gpus == 0 else resources.visible_gpus()
         count, threads = _shares(workers, names or (), gpus)
         return engines.Local(min(count, len(jobs)), threads, folder, names)
 
@@ -190,10 +190,10 @@ def _shares(workers: int | None, gpus: Sequence[str], each: float | None = None)
     """Workers, and the threads of each."""
     import os
 
-    from utds.benchmark import devices
+    from utds.benchmark import resources
 
     cores = os.cpu_count() or 1
-    workers = devices.workers(gpus, each, cores) if workers is None else workers
+    workers = resources.workers(gpus, each, cores) if workers is None else workers
     if workers < 1:
         raise ConfigError(f"workers={workers} must be at least 1")
     return workers, max(1, cores // workers)

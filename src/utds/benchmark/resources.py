@@ -1,19 +1,22 @@
-"""Which GPU a worker gets. Nothing here starts JAX: the process that hands GPUs out must not take memory of one.
+"""What a worker is given: its share of the cores, a GPU, and where compiled programs are kept.
 
 A worker trains on one GPU. Several workers on the same one divide its memory, of which JAX takes a share at its start.
+Nothing here starts JAX: the process that hands GPUs out must not take memory of one.
 """
 
+import contextlib
 import importlib.util
 import math
 import os
-from collections.abc import Sequence
+import socket
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 MEMORY = 0.9  # of a GPU, that workers divide; the rest is for its other users
 _ON_GPU = {"cuda", "gpu"}  # in JAX_PLATFORMS
 
 
-def found(devices: Path = Path("/dev")) -> tuple[str, ...]:
+def visible_gpus(devices: Path = Path("/dev")) -> tuple[str, ...]:
     """The GPUs that JAX would see in a new process: those of CUDA_VISIBLE_DEVICES, else all of this machine."""
     asked = os.environ.get("JAX_PLATFORMS", "")
     if asked and not _ON_GPU & {name.strip() for name in asked.split(",")}:
@@ -39,7 +42,7 @@ def workers(gpus: Sequence[str], each: float | None, cores: int) -> int:
     return max(1, math.floor(len(gpus) / (each or 1)))
 
 
-def environment(worker: int, workers: int, gpus: Sequence[str] | None) -> dict[str, str]:
+def gpu_of(worker: int, workers: int, gpus: Sequence[str] | None) -> dict[str, str]:
     """Environment variables that give a worker its GPU: they take turns, and those on one GPU divide its memory.
 
     None holds it to the CPU; an empty list says nothing.
@@ -58,3 +61,33 @@ def memory(share: float) -> dict[str, str]:
     if not 0 < share < 1 or name in os.environ:
         return {}
     return {name: f"{MEMORY * share:.3f}"}
+
+
+def environment(threads: int, out: Path) -> dict[str, str]:
+    """Environment variables of a worker: its share of the cores, and where compiled programs are kept.
+
+    Programs are kept by host: one compiled for another processor might not run here.
+    """
+    cache = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(out.resolve() / "cache" / socket.gethostname())
+    kept = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
+    return threads_of(threads) | kept
+
+
+def threads_of(count: int) -> dict[str, str]:
+    """Environment variables that hold XLA (the first) and the linear algebra of NumPy and SciPy to so many threads."""
+    return dict.fromkeys(("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(count))
+
+
+@contextlib.contextmanager
+def variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Environment variables for processes that start within the block."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
