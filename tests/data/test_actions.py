@@ -138,10 +138,14 @@ def test_another_labelling_does_not_resume(run, tmp_path):
     pool = share(recorded(), recorded(1, task="robot-run"), rewards=utds.LearnedReward(2.0, 2, (4,), 2))
     options = {"steps": 2, "out": tmp_path / "learned", "evaluate": None, "log_every": 1}
     made = utds.train(pool, run.algorithm, **options)
-    assert made.config["rewards"] == "learned:penalty=2.0,members=2,hidden=4,steps=2"
+    assert made.config["rewards"] == "learned:penalty=2.0,num_models=2,hidden=4,steps=2"
     other = share(recorded(), recorded(1, task="robot-run"), rewards=utds.LearnedReward(1.0, 2, (4,), 2))
     with pytest.raises(ConfigError, match=r"rewards='learned:penalty=2\.0.*not 'learned:penalty=1\.0"):
         utds.train(other, run.algorithm, resume=True, **options)
+    config = json.loads((made.path / "config.json").read_text())
+    write_json(made.path / "config.json", config | {"rewards": "learned:penalty=2.0,members=2,hidden=4,steps=2"})
+    resumed = utds.train(pool, run.algorithm, resume=True, **options | {"steps": 4})  # of an earlier version
+    assert resumed.finished and resumed.config["rewards"] == made.config["rewards"]
 
 
 class Dial(gymnasium.Env):

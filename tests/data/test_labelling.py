@@ -126,10 +126,10 @@ def test_verify_recomputes_rewards(record):
 
 def test_learned_rewards_can_be_doubted(coded):
     main, other = coded(0, [30] * 4), coded(1, [20] * 2, task="other")
-    plain = LearnedReward(steps=30, hidden=(16,), members=3)
+    plain = LearnedReward(steps=30, hidden=(16,), num_models=3)
     found = plain.predict(other, main)
     assert found.std.min() > 0 and found.mean.shape == (40,)
-    careful = LearnedReward(2.0, steps=30, hidden=(16,), members=3).label(other, "coded", main)
+    careful = LearnedReward(2.0, steps=30, hidden=(16,), num_models=3).label(other, "coded", main)
     np.testing.assert_allclose(careful, found.mean - 2 * found.std, rtol=1e-5)
     pool = share(main, other, rewards=plain)
     batch = pool.take(np.arange(pool.size))
@@ -141,10 +141,10 @@ def test_learned_rewards_can_be_doubted(coded):
 
 def test_learned_rewards_are_kept_whatever_the_penalty(coded, monkeypatch):
     main, other = coded(0, [30] * 4).save("coded/main"), coded(1, [20] * 2, task="other").save("other/replay")
-    model = LearnedReward(steps=30, hidden=(16,), members=3)
+    model = LearnedReward(steps=30, hidden=(16,), num_models=3)
     found = model.predict(other, main)
     monkeypatch.setattr(LearnedReward, "fit", None)
-    again = LearnedReward(5.0, steps=30, hidden=(16,), members=3).predict(other, main)
+    again = LearnedReward(5.0, steps=30, hidden=(16,), num_models=3).predict(other, main)
     assert np.array_equal(found.mean, again.mean) and found.correlation == again.correlation
 
 
@@ -277,10 +277,21 @@ def test_saved_labels_are_no_facts(record, rewards):
 
 def test_learned_labels_say_what_they_were_learned_from(coded):
     main, other = coded(0, [30] * 4), coded(1, [20] * 2, task="other")
-    model = LearnedReward(2.0, steps=3, hidden=(4,), members=2)
+    model = LearnedReward(2.0, steps=3, hidden=(4,), num_models=2)
     made = labelling.relabel(other, "coded", model, main=main)
-    assert made.metadata.labelling == f"learned:penalty=2.0,members=2,hidden=4,steps=3 from {main.digest[:16]}"
+    assert made.metadata.labelling == f"learned:penalty=2.0,num_models=2,hidden=4,steps=3 from {main.digest[:16]}"
     assert labelling.make(model.identity) == model
+
+
+def test_learned_labels_of_earlier_versions_are_understood(coded):
+    model = LearnedReward(2.0, num_models=2, hidden=(4,), steps=3, batch_size=8, lr=0.01)
+    old = "learned:penalty=2.0,members=2,hidden=4,steps=3,batch=8,learning_rate=0.01"
+    assert labelling.make(old) == model
+    main, other = (
+        coded(i, [3]).with_rewards("coded", np.ones(3, np.float32), f"{identity} from 1f2e")
+        for i, identity in enumerate((old, model.identity))
+    )
+    assert labelling.carries(other, main) and labelling.carries(main, other)
 
 
 def test_data_that_carries_the_reward_keeps_it_and_nothing_else_is_labelled(coded):

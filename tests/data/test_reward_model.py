@@ -80,13 +80,13 @@ def test_walker_rewards_of_shared_data():
 
 
 def test_the_same_seed_learns_the_same():
-    config = LearnedReward(steps=20, hidden=(8,), members=2)
+    config = LearnedReward(steps=20, hidden=(8,), num_models=2)
     first, second = (config.fit(linear(4, 0)).predict(linear(2, 1)) for _ in range(2))
     assert np.array_equal(first, second)
 
 
 def test_settings_that_make_no_sense():
-    for wrong in ({"members": 1}, {"penalty": -1.0}, {"held_out": 0.0}):
+    for wrong in ({"num_models": 1}, {"penalty": -1.0}, {"held_out": 0.0}):
         with pytest.raises(ConfigError):
             LearnedReward(**wrong)
     with pytest.raises(DataError, match="at least two"):

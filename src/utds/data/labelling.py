@@ -29,7 +29,7 @@ from utds.data.cache import cached, code_digest
 from utds.data.columns import KNOWN, ZERO
 from utds.data.dataset import Dataset
 from utds.data.options import build, parse
-from utds.data.reward_model import LearnedReward
+from utds.data.reward_model import FORMER_NAMES, LearnedReward, current_identity
 from utds.errors import ConfigError, DataError
 from utds.version import __version__
 
@@ -122,7 +122,7 @@ def carries(dataset: Dataset, main: Dataset) -> bool:
     if not main.metadata.has_rewards:
         return False
     ours, theirs = main.metadata, dataset.metadata
-    same = (ours.task, ours.labelling) == (theirs.task, theirs.labelling)
+    same = ours.task == theirs.task and current_identity(ours.labelling) == current_identity(theirs.labelling)
     return dataset is main or (same and ours.task != "custom")  # two unnamed tasks need not be the same
 
 
@@ -332,6 +332,6 @@ def _goal(text: str) -> GoalReward:
 _NAMED: dict[str, Callable[[str], Labelling]] = {
     KNOWN: partial(build, Known, argument="rewards"),
     ZERO: partial(build, Zero, argument="rewards"),
-    LearnedReward.name: partial(build, LearnedReward, argument="rewards"),
+    LearnedReward.name: partial(build, LearnedReward, argument="rewards", former=FORMER_NAMES),
     GoalReward.name: _goal,
 }

@@ -1,12 +1,13 @@
 """A learned reward: an ensemble regressed on the main task's own data, which knows how sure it is.
 
 For a robot whose reward nobody can recompute from a state: r(s, a, s') is learned from the main task's transitions and
-read off for the shared ones. Members start from different weights and see different batches, so they agree where the
+read off for the shared ones. Models start from different weights and see different batches, so they agree where the
 main data is dense and part where it is thin; their spread is the doubt, and `penalty` times it can be subtracted.
 With a penalty this is PDS (Hu et al., 2023), which pairs it with IQL.
 """
 
 import math
+import re
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
@@ -22,23 +23,25 @@ from utds.errors import ConfigError, DataError
 from utds.networks import MLP, Normalizer, ensemble, fit, init_ensemble, mlp
 from utds.version import __version__
 
+FORMER_NAMES = {"members": "num_models", "batch": "batch_size", "learning_rate": "lr"}  # in stored identities
+
 
 @dataclass(frozen=True)
 class LearnedReward:
     """How a reward is learned; `fit(main)` learns it."""
 
     penalty: float = 0.0  # standard deviations of the ensemble to subtract from its mean
-    members: int = 5  # of the ensemble
+    num_models: int = 5  # of the ensemble
     hidden: tuple[int, ...] = (256, 256)  # units of the hidden layers
     steps: int = 3_000  # gradient steps
-    batch: int = 256  # transitions per step and member
-    learning_rate: float = 3e-3  # of Adam at the start; falls to 0 along a cosine
+    batch_size: int = 256  # transitions per step and model
+    lr: float = 3e-3  # learning rate of Adam at the start; falls to 0 along a cosine
     held_out: float = 0.1  # share of the main data's episodes kept aside to measure the fit
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.members < 2:
-            raise ConfigError(f"a learned reward needs at least two members to tell how sure it is, not {self.members}")
+        if self.num_models < 2:
+            raise ConfigError(f"num_models is {self.num_models}; it takes two to tell how sure a learned reward is")
         if not 0 <= self.penalty < math.inf:
             raise ConfigError(f"penalty is {self.penalty}; subtract a non-negative number of standard deviations")
         if not 0 < self.held_out < 1:
@@ -105,22 +108,29 @@ class LearnedReward:
         test = _held_out(main, self.held_out, self.seed)
         scales = Normalizer.fit(inputs[~test]), Normalizer.fit(targets[~test])
         key, init_key = jax.random.split(jax.random.key(self.seed))
-        params = init_ensemble(init_key, self.members, (inputs.shape[1], *self.hidden, 1), False)
+        params = init_ensemble(init_key, self.num_models, (inputs.shape[1], *self.hidden, 1), False)
         data = jax.tree.map(jnp.asarray, (scales[0](inputs[~test]), scales[1](targets[~test])))
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
-            loss, keys = _Loss(self.members, self.batch), jax.random.split(key, self.steps)
-            params = fit(params, loss, data, keys, self.learning_rate, advance)
+            loss, keys = _Loss(self.num_models, self.batch_size), jax.random.split(key, self.steps)
+            params = fit(params, loss, data, keys, self.lr, advance)
         model = RewardModel(params, *scales, float("nan"), float("nan"))
         mean, _ = model.predict_rows(inputs[test])
         error = float(np.sqrt(np.mean((mean - targets[test]) ** 2)))
         return RewardModel(params, *scales, _correlation(mean, targets[test]), error)
 
 
+def current_identity(identity: str) -> str:
+    """A labelling's identity as an earlier version stored it, with today's names of a learned reward's options."""
+    if not identity.startswith("learned:"):
+        return identity
+    return re.sub(r"(?<=[:,])\w+(?==)", lambda name: FORMER_NAMES.get(name[0], name[0]), identity)
+
+
 class Prediction(NamedTuple):
     """What an ensemble says about the rewards of a dataset, and how sure it is."""
 
     mean: np.ndarray  # [N] float32
-    std: np.ndarray  # [N] float32, over the members: the doubt about each transition
+    std: np.ndarray  # [N] float32, over the models: the doubt about each transition
     correlation: float  # of the mean with the true rewards, on episodes of the main data kept aside
     error: float  # root mean square on those episodes, in units of reward
 
@@ -150,15 +160,15 @@ class RewardModel:
 
 @dataclass(frozen=True)
 class _Loss:
-    """Squared errors of the members, each on a batch of its own."""
+    """Squared errors of the models, each on a batch of its own."""
 
-    members: int
-    batch: int
+    num_models: int
+    batch_size: int
 
     def __call__(self, params: MLP, data: tuple[Array, Array], key: Array) -> Array:
         inputs, targets = data
-        index = jax.random.randint(key, (self.members, self.batch), 0, len(targets))  # [E, B]
-        predicted = jax.vmap(lambda member, rows: mlp(member, rows)[:, 0])(params, inputs[index])
+        index = jax.random.randint(key, (self.num_models, self.batch_size), 0, len(targets))  # [E, B]
+        predicted = jax.vmap(lambda model, rows: mlp(model, rows)[:, 0])(params, inputs[index])
         return jnp.sum(jnp.mean((predicted - targets[index]) ** 2, axis=1))
 
 

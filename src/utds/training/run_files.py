@@ -22,6 +22,7 @@ from typing import Any
 
 from utds import algorithms, files
 from utds.data.columns import KNOWN
+from utds.data.reward_model import current_identity
 from utds.errors import ConfigError, DataError
 
 
@@ -215,10 +216,11 @@ def folders(root: Path) -> Iterator[Path]:
 
 
 def config(folder: Path) -> dict[str, Any]:
-    """A run's config.json, the algorithm's fields under today's names, and what earlier versions didn't know yet."""
+    """A run's config.json under today's names, with what earlier versions didn't know yet."""
     read_back = read(folder / "config.json", CONFIG)
-    found = {name: value for name, value in read_back.items() if value is not None}
-    return EARLIER | found | {"algorithm": algorithms.current_config(found["algorithm"])}
+    found = EARLIER | {name: value for name, value in read_back.items() if value is not None}
+    algorithm, rewards = algorithms.current_config(found["algorithm"]), current_identity(found["rewards"])
+    return found | {"algorithm": algorithm, "rewards": rewards}
 
 
 def result(folder: Path) -> dict[str, Any]:
