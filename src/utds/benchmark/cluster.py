@@ -141,9 +141,8 @@ class Cluster:
         """What workers must know of the driver's environment."""
         passed = ("UTDS_DOMAINS", "UTDS_ALGORITHMS", "JAX_PLATFORMS")
         given = {name: os.environ[name] for name in passed if name in os.environ}
-        return (
-            resources.environment(self.threads, self.out) | given | {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
-        )
+        store = {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
+        return resources.environment(self.threads, self.out) | given | store
 
 
 def _import() -> Any:

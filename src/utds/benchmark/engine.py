@@ -232,10 +232,9 @@ class Local:
         number = self.slots.index(slot)
         log = self.out / "logs" / f"worker-{number}.log"
         process: BaseProcess = spawn.Process(target=_serve, args=(theirs, self.threads, log), daemon=True)
-        device = resources.gpu_of(number, len(self.slots), self.gpus)
-        with resources.variables(
-            resources.environment(self.threads, self.out) | device
-        ):  # libraries read them when they load
+        given = resources.environment(self.threads, self.out)
+        given |= resources.gpu_of(number, len(self.slots), self.gpus)
+        with resources.variables(given):  # libraries read them when they load
             process.start()
         theirs.close()
         slot.process, slot.program = process, None
