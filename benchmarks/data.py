@@ -190,10 +190,10 @@ IMPORT_MEMORY = """
 import sys
 from utds.data import importing
 options = importing.Options()
-importing.prepare([(sys.argv[2], "robot/small")], options)  # a small file: everything is imported
+importing.load([(sys.argv[2], "robot/small")], options)  # a small file: everything is imported
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
 before = int(open("/proc/self/statm").read().split()[1]) * 4096
-made = importing.prepare([(sys.argv[1], "robot/a")], options)[0].dataset
+made = importing.load([(sys.argv[1], "robot/a")], options)[0].dataset
 peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(peak - before, sum(made.column(name).nbytes for name in made.columns))
 """
@@ -259,9 +259,9 @@ def pick(arrays: dict[str, np.ndarray], *names: str) -> np.ndarray:
 
 def imported(path: Path) -> None:
     """As `utds data import` does it: recognised, checked, stored with a digest and flushed to the disk."""
-    from utds.data import importing as door
+    from utds.data import importing
 
-    door.save(door.prepare([(str(path), "robot/a")], door.Options()), overwrite=True)
+    importing.save(importing.load([(str(path), "robot/a")], importing.Options()), overwrite=True)
 
 
 def importing(folder: Path) -> None:
@@ -316,9 +316,9 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
 
 def formats_read(path: Path) -> Dataset:
     """Recognised, read and checked; nothing stored."""
-    from utds.data import importing as door
+    from utds.data import importing
 
-    return door.prepare([(str(path), "robot/a")], door.Options())[0].dataset
+    return importing.load([(str(path), "robot/a")], importing.Options())[0].dataset
 
 
 DRAWS = 500  # batches of 256 transitions

@@ -43,7 +43,7 @@ def load(path: str | os.PathLike[str], like: T) -> tuple[T, dict[str, Any]]:
         raise DataError(
             f"{path} {'has an unexpected' if name in arrays else 'lacks the'} array {name}: it is of another kind"
         )
-    found = [_fitted(arrays[name], leaf, name, path) for name, (_, leaf) in zip(names, leaves, strict=True)]
+    found = [_cast(arrays[name], leaf, name, path) for name, (_, leaf) in zip(names, leaves, strict=True)]
     return jax.tree_util.tree_unflatten(structure, found), meta
 
 
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
     return arrays, meta
 
 
-def _fitted(array: np.ndarray, leaf: Any, name: str, path: object) -> np.ndarray:
+def _cast(array: np.ndarray, leaf: Any, name: str, path: object) -> np.ndarray:
     if array.shape != leaf.shape:
         raise DataError(f"{path}: array {name} has shape {array.shape}, expected {leaf.shape}")
     if array.dtype == leaf.dtype:

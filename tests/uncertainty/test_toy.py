@@ -22,7 +22,7 @@ def test_sharing_makes_more_known_and_nothing_less_known(seed):
 
 def test_networks_show_it_too():
     """The factors are the measurement's own; the figure's networks are larger and trained for longer."""
-    found = toy.run(0, "networks", cells=41, members=5, width=32, steps=400)
+    found = toy.run(0, "networks", cells=41, num_models=5, width=32, steps=400)
     assert np.all(found.centres_single[1:] >= 5 * found.centres_shared[1:]) and found.fall >= 5
     x, y = np.meshgrid(found.axis, found.axis)
     near = (x + 1.6) ** 2 + (y + 1.2) ** 2 <= 0.9**2
@@ -34,9 +34,9 @@ def test_networks_show_it_too():
 def test_the_ensemble_is_the_posterior():
     """Members' deviation against σ²·φᵀ(ΦᵀΦ + σ²)⁻¹φ, the posterior variance of Bayesian linear regression."""
     random = np.random.default_rng(0)
-    phi, members, noise = random.normal(size=(30, 5)), 20_000, 0.5
-    targets = random.normal(size=(30, 1)) + noise * random.normal(size=(30, members))
-    weights = toy._fitted(phi, targets, random.normal(size=(5, members)), noise)
+    phi, num_models, noise = random.normal(size=(30, 5)), 20_000, 0.5
+    targets = random.normal(size=(30, 1)) + noise * random.normal(size=(30, num_models))
+    weights = toy._ridge(phi, targets, random.normal(size=(5, num_models)), noise)
     covariance = noise**2 * np.linalg.inv(phi.T @ phi + noise**2 * np.eye(5))
     np.testing.assert_allclose(np.cov(weights), covariance, atol=0.08 * covariance.max())
 
@@ -55,7 +55,7 @@ def test_as_a_user_types_it(tmp_path, capsys):
 
 
 def test_a_toy_that_does_not_show_it_exits_with_1(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(toy, "_fitted", lambda phi, targets, prior, noise: prior)  # members that learn nothing
+    monkeypatch.setattr(toy, "_ridge", lambda phi, targets, prior, noise: prior)  # models that learn nothing
     for option in ([], ["--json"]):
         with pytest.raises(SystemExit, match="1"):
             main(["uncertainty", "toy", "--out", str(tmp_path), *option])

@@ -10,7 +10,7 @@ from utds.adviser.dynamics import checks, trusted
 from utds.adviser.score import Prediction, predictions
 from utds.data.dataset import Dataset
 from utds.data.labelling import Rewards, make, rewards_for
-from utds.data.lake import check_together
+from utds.data.lake import check_compatible
 from utds.errors import ConfigError
 
 
@@ -46,7 +46,7 @@ def advise(
     """
     started = time.perf_counter()
     candidates, duplicates = _distinct(main, candidates)
-    check_together([main, *candidates])
+    check_compatible([main, *candidates])
     own = worth(main.returns)
     labelling = make(rewards)
     labels = [rewards_for(other, main, labelling) for other in candidates]

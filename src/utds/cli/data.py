@@ -141,7 +141,7 @@ def import_(
         download=download,
     )
     pairs = list(zip(source_and_id[::2], source_and_id[1::2], strict=True))
-    made = importing.prepare(pairs, options, task, kind)
+    made = importing.load(pairs, options, task, kind)
     if relabel:
         made = [_recomputed(each) for each in made]
     if json:

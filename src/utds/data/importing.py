@@ -87,7 +87,7 @@ def read(source: str, options: Options) -> tuple[str, Recording]:
     return format, READERS[format](Path(source))
 
 
-def prepare(
+def load(
     sources: Sequence[tuple[str, str]], options: Options, task: str | None = None, kind: str | None = None
 ) -> list[Imported]:
     """Datasets from (source, id) pairs, one per task of each source; nothing is stored.

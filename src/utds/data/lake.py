@@ -88,7 +88,7 @@ class Lake:
 
     def __init__(self, datasets: Sequence[Dataset], tasks: Iterable[str] = ()):
         self.datasets = tuple(datasets)
-        check_together(self.datasets)
+        check_compatible(self.datasets)
         size, episodes = (sum(getattr(data, name) for data in self.datasets) for name in ("size", "episodes"))
         if size + episodes >= 2**31:
             raise DataError(f"{size} transitions are more than 32-bit indices can count; share fewer datasets")
@@ -269,7 +269,7 @@ def _statistics(data: Sequence[Dataset], spans: Sequence[_Span]) -> tuple[np.nda
     return mean, divisor(std)
 
 
-def check_together(datasets: Sequence[Dataset]) -> None:
+def check_compatible(datasets: Sequence[Dataset]) -> None:
     """Only data of one robot can be pooled."""
     if not datasets:
         raise DataError("there is no dataset to load; give at least one")

@@ -71,7 +71,7 @@ class FQE:
         fqe = replace(self, horizon=self.horizon or horizon_of(pool))
         problem = _problem(fqe, pool, seed)
         assert fqe.horizon is not None
-        values = {name: _fitted(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
+        values = {name: _fit(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
         sums = possible(pool, fqe.discount, fqe.horizon)
         return {name: Estimate(found, sums) for name, found in values.items()}
 
@@ -216,7 +216,7 @@ class Actions(NamedTuple):
     start: Array  # [S, A] π(s₀)
 
 
-def _fitted(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
+def _fit(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
     """Each critic's value of the start states."""
     actions = _actions(act, pool, problem.starts)
     state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
@@ -274,10 +274,10 @@ def _own_episodes(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     return np.diff(bounds), np.asarray(pool.columns.terminations)[bounds[1:] - 1]
 
 
-def _bootstrap(episodes: Sequence[int], members: int, seed: int) -> np.ndarray:
+def _bootstrap(episodes: Sequence[int], num_critics: int, seed: int) -> np.ndarray:
     """How often each critic draws each episode, [E, sum(episodes)]: as many draws a source as it has episodes."""
     random = np.random.default_rng(seed)
-    drawn = [random.multinomial(count, np.full(count, 1 / count), size=members) for count in episodes]
+    drawn = [random.multinomial(count, np.full(count, 1 / count), size=num_critics) for count in episodes]
     return np.concatenate(drawn, axis=1).astype(np.float32)
 
 

@@ -77,13 +77,13 @@ def response(random: np.random.Generator, x: np.ndarray | Array, width: int = 64
 
 @dataclass(frozen=True)
 class Loss:
-    """The members' squared errors on a batch from rows `index[:count]` of inputs [n, D] and targets [n]."""
+    """The models' squared errors on a batch from rows `index[:count]` of inputs [n, D] and targets [n]."""
 
-    batch: int
+    batch_size: int
 
     def __call__(self, params: MLP, data: tuple[Array, Array, Array, Array], key: Array) -> Array:
         inputs, targets, index, count = data
-        rows = index[jax.random.randint(key, (self.batch,), 0, count)]
+        rows = index[jax.random.randint(key, (self.batch_size,), 0, count)]
         return jnp.sum(jnp.mean((ensemble(params, inputs[rows]) - targets[rows]) ** 2, axis=1))
 
 

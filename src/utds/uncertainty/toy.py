@@ -2,14 +2,14 @@
 
 Three Gaussian clusters stand for three tasks' data; a random network gives the response everywhere. An ensemble learns
 the response from the main cluster alone, or from all three. Γ is the ensemble's standard deviation. There are two kinds
-of members.
+of models.
 
 linear: a regression on a hidden layer φ with random weights. Its output weights fit the data, each response disturbed,
 while they stay near weights w_n drawn before any data was seen:
 
     min_w  Σ (φ(x)·w − y − ε_n)² / σ² + ‖w − w_n‖²,     ε_n ~ N(0, σ²),  w_n ~ N(0, 1)
 
-That is a draw from the posterior, so Γ² estimates φᵀΛ⁻¹φ (Lemma 1): far from data members differ by what they started
+That is a draw from the posterior, so Γ² estimates φᵀΛ⁻¹φ (Lemma 1): far from data models differ by what they started
 with, near data they agree.
 
 networks: small MLPs, each trained by Adam from initial weights of its own, as the critics of UTDS are. Nothing but
@@ -113,23 +113,23 @@ def run(seed: int = 0, kind: Kind = "linear", points: int = 150, cells: int = 81
 
 
 def _linear(
-    x: np.ndarray, y: np.ndarray, random: np.random.Generator, members: int = 200, width: int = 400
+    x: np.ndarray, y: np.ndarray, random: np.random.Generator, num_models: int = 200, width: int = 400
 ) -> Callable[[int], Predict]:
     """An ensemble of regressions: fitted to the first so many of inputs x [B, 2] with responses y [B]."""
     noise = 0.1  # σ, against responses of deviation 1
     hidden = 0.8 * random.normal(size=(2, width)), random.uniform(-np.pi, np.pi, width)
-    prior = random.normal(size=(width, members))
-    targets = y[:, None] + noise * random.normal(size=(len(x), members))
+    prior = random.normal(size=(width, num_models))
+    targets = y[:, None] + noise * random.normal(size=(len(x), num_models))
 
     def fit(known: int) -> Predict:
-        weights = _fitted(_features(x[:known], *hidden), targets[:known], prior, noise)
+        weights = _ridge(_features(x[:known], *hidden), targets[:known], prior, noise)
         return lambda inputs: (_features(inputs, *hidden) @ weights).T
 
     return fit
 
 
 def _networks(
-    x: np.ndarray, y: np.ndarray, random: np.random.Generator, members: int = 10, width: int = 64, steps: int = 2000
+    x: np.ndarray, y: np.ndarray, random: np.random.Generator, num_models: int = 10, width: int = 64, steps: int = 2000
 ) -> Callable[[int], Predict]:
     """An ensemble of MLPs: fitted to the first so many of inputs x [B, 2] with responses y [B]."""
     import jax
@@ -138,12 +138,12 @@ def _networks(
     from utds import networks
 
     key = jax.random.key(int(random.integers(2**31)))
-    start = networks.init_ensemble(key, members, (2, width, width, 1), layer_norm=False)
+    start = networks.init_ensemble(key, num_models, (2, width, width, 1), layer_norm=False)
     inputs, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
 
     def fit(known: int) -> Predict:
         data = inputs, targets, jnp.arange(len(x)), jnp.asarray(known)
-        params = networks.fit(start, Loss(batch=64), data, jax.random.split(key, steps), lr=3e-3)
+        params = networks.fit(start, Loss(batch_size=64), data, jax.random.split(key, steps), lr=3e-3)
         return lambda inputs: np.asarray(networks.ensemble(params, jnp.asarray(inputs, jnp.float32)))
 
     return fit
@@ -154,8 +154,8 @@ def _features(x: np.ndarray, directions: np.ndarray, offsets: np.ndarray) -> np.
     return np.cos(x @ directions + offsets) * np.sqrt(2 / len(offsets))
 
 
-def _fitted(phi: np.ndarray, targets: np.ndarray, prior: np.ndarray, noise: float) -> np.ndarray:
-    """Every member's output weights [H, N] from features [B, H], targets [B, N] and prior weights [H, N]."""
+def _ridge(phi: np.ndarray, targets: np.ndarray, prior: np.ndarray, noise: float) -> np.ndarray:
+    """Every model's output weights [H, N] from features [B, H], targets [B, N] and prior weights [H, N]."""
     precision = phi.T @ phi + noise**2 * np.eye(phi.shape[1])  # Λ·σ²
     return prior + np.linalg.solve(precision, phi.T @ (targets - phi @ prior))
 
