@@ -27,11 +27,12 @@ def test_type_checkers_know_the_names_that_python_loads():
 def test_names_are_those_of_the_modules():
     assert utds.advise is adviser.advise and utds.train is training.train
     assert utds.make_algorithm is algorithms.make
-    assert all(getattr(utds, found.kind.__name__) is found.kind for found in built_in())
 
 
-def built_in():
-    return [found for found in algorithms.entries().values() if found.kind.__module__.startswith("utds.algorithms")]
+@pytest.mark.parametrize("found", algorithms.shipped(), ids=lambda found: found.name)
+def test_every_algorithm_that_ships_is_a_public_name(found):
+    name = found.kind.__name__
+    assert name in utds.__all__ and getattr(utds, name) is getattr(algorithms, name) is found.kind
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

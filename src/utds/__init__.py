@@ -13,25 +13,18 @@ from utds.version import __version__
 if TYPE_CHECKING:
     from utds import domains
     from utds.adviser import advise
-    from utds.algorithms import (
-        AWAC,
-        BC,
-        CDS,
-        CQL,
-        EDAC,
-        IQL,
-        PBRL,
-        SACN,
-        TD3,
-        TD3BC,
-        UDS,
-        UTDS,
-        CDSZero,
-        Preset,
-        ReBRAC,
-        register_algorithm,
-    )
+    from utds.algorithms import Preset, register_algorithm
     from utds.algorithms import make as make_algorithm
+    from utds.algorithms.awac import AWAC
+    from utds.algorithms.bc import BC
+    from utds.algorithms.cds import CDS, CDSZero
+    from utds.algorithms.cql import CQL, UDS
+    from utds.algorithms.edac import EDAC, SACN
+    from utds.algorithms.iql import IQL
+    from utds.algorithms.rebrac import ReBRAC
+    from utds.algorithms.td3 import TD3
+    from utds.algorithms.td3bc import TD3BC
+    from utds.algorithms.utds import PBRL, UTDS
     from utds.data.dataset import Dataset
     from utds.data.lake import Lake, share
     from utds.data.pool import Pool

@@ -73,7 +73,7 @@ CRITIC = COMMON | {"critic_lr": 3e-3, "tau": 0.05, "discount": 0.5}
 CONSERVATIVE = CRITIC | {"num_actions": 4, "microbatch": 64, "cql_alpha": 0.5}
 MANY = CRITIC | {"num_critics": 4, "backup_entropy": False}  # values without entropy, so that they are known
 PESSIMISTIC = CRITIC | {"num_critics": 4, "ood_actions": 2, "ood_noise": 0.1, "beta_ood_decay": 0.995}
-FIELDS = {
+FIELDS = {  # others: CRITIC
     "utds": PESSIMISTIC,
     "pbrl": PESSIMISTIC,
     "cql": CONSERVATIVE,
@@ -94,7 +94,7 @@ FIELDS = {
 @pytest.fixture(scope="session")
 def tiny() -> Callable[[str], Algorithm]:
     """An algorithm by name, with tiny networks, quick steps and γ = 0.5. One compilation serves all tests."""
-    return lambda name: algorithms.make(name, "paper", **FIELDS[name])
+    return lambda name: algorithms.make(name, "paper", **FIELDS.get(name, CRITIC))
 
 
 @pytest.fixture(scope="session")

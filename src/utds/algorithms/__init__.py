@@ -2,19 +2,16 @@
 
 make("utds")                                   the fast preset: one setting for every robot
 make("utds", preset="paper", batch_size=512)   the published values, then your own
+
+Every file of this folder is imported, which registers what it has. The classes are names of this package too, such as
+`utds.algorithms.UTDS`; type checkers find them in `utds` itself.
 """
 
-from __future__ import annotations
+import importlib
+import pkgutil
 
-from utds.algorithms.awac import AWAC
 from utds.algorithms.base import Algorithm, Policy, Spec
-from utds.algorithms.bc import BC
-from utds.algorithms.cds import CDS, CDSZero
-from utds.algorithms.cql import CQL, UDS
-from utds.algorithms.edac import EDAC, SACN
 from utds.algorithms.fields import resolve
-from utds.algorithms.iql import IQL
-from utds.algorithms.rebrac import ReBRAC
 from utds.algorithms.registry import (
     Entry,
     Preset,
@@ -27,31 +24,15 @@ from utds.algorithms.registry import (
     name_of,
     nearest_preset,
     register_algorithm,
+    shipped,
     to_config,
 )
-from utds.algorithms.td3 import TD3
-from utds.algorithms.td3bc import TD3BC
-from utds.algorithms.utds import PBRL, UTDS
 
 __all__ = [
-    "AWAC",
-    "BC",
-    "CDS",
-    "CQL",
-    "EDAC",
-    "IQL",
-    "PBRL",
-    "SACN",
-    "TD3",
-    "TD3BC",
-    "UDS",
-    "UTDS",
     "Algorithm",
-    "CDSZero",
     "Entry",
     "Policy",
     "Preset",
-    "ReBRAC",
     "Spec",
     "current_config",
     "default_steps",
@@ -63,5 +44,10 @@ __all__ = [
     "nearest_preset",
     "register_algorithm",
     "resolve",
+    "shipped",
     "to_config",
 ]
+
+for _found in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_found.name}")
+globals().update({_found.kind.__name__: _found.kind for _found in shipped()})

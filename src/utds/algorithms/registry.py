@@ -117,6 +117,12 @@ def entries() -> dict[str, Entry]:
     return {found.name: found for found in sorted(_ENTRIES.values(), key=lambda found: found.order)}
 
 
+def shipped() -> list[Entry]:
+    """What is registered of this package itself."""
+    package = __name__.rpartition(".")[0]
+    return [found for found in _ENTRIES.values() if found.kind.__module__.startswith(f"{package}.")]
+
+
 def entry(name: str) -> Entry:
     """What is known about the algorithm of that name."""
     return _pick(name, entries(), "algorithm")
