@@ -8,6 +8,7 @@ from utds.adviser.advice import Advice, Candidate, Option, worth
 from utds.adviser.bound import Array, Bound, Coverage, Floats, GoodBehaviour, Subset, combinations_of, good_behaviour
 from utds.adviser.dynamics import checks, trusted
 from utds.adviser.score import Prediction, predictions
+from utds.data.columns import KNOWN
 from utds.data.dataset import Dataset
 from utds.data.labelling import Rewards, make, rewards_for
 from utds.data.lake import check_compatible
@@ -18,7 +19,7 @@ def advise(
     main: Dataset,
     candidates: Sequence[Dataset],
     *,
-    rewards: Rewards = "known",
+    rewards: Rewards = KNOWN,
     width: int = 1024,
     reach: float = 0.5,
     limit: int = 200_000,

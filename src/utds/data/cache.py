@@ -117,7 +117,8 @@ def _feed_function(digest: Any, function: types.FunctionType, seen: set[int]) ->
         return
     names = sorted(_names(code))
     used = {name: function.__globals__[name] for name in names if name in function.__globals__}
-    _feed(digest, used, seen)
+    for item in used.items():
+        _feed(digest, item, seen)
     for module in (*captured, *used.values(), *_imported(code)):
         _feed_attributes(digest, module, names, seen)
 
