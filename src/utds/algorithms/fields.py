@@ -118,13 +118,9 @@ def _wrong_type(value: Any, kind: Any) -> str | None:
 
 def _out_of_limits(value: Any, kinds: list[Any]) -> str | None:
     """The first limit that a value breaks, of any of a field's declarations."""
-    for kind in kinds:
-        for part in _parts(kind):
-            limits = [each for each in getattr(part, "__metadata__", ()) if isinstance(each, Limit)]
-            for limit in limits if _is_a(value, part) else ():
-                if not limit.holds(value):
-                    return f"must {limit.words}"
-    return None
+    parts = [part for kind in kinds for part in _parts(kind) if _is_a(value, part)]
+    limits = [each for part in parts for each in getattr(part, "__metadata__", ()) if isinstance(each, Limit)]
+    return next((f"must {limit.words}" for limit in limits if not limit.holds(value)), None)
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
