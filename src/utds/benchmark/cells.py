@@ -190,7 +190,7 @@ class CellDir:
     @property
     def error(self) -> str:
         path = self.folder / "error.json"
-        return run_files.checked(path, run_files.ERROR)["error"] if path.exists() else ""
+        return run_files.read(path, run_files.ERROR)["error"] if path.exists() else ""
 
     @property
     def step(self) -> int:

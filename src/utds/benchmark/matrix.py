@@ -30,6 +30,7 @@ from utds.benchmark.cells import Cell
 from utds.benchmark.search import Search, extremes, parse_search
 from utds.collection.kinds import KINDS
 from utds.data import labelling
+from utds.data.columns import KNOWN
 from utds.errors import ConfigError, Error, hint
 
 FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
@@ -48,7 +49,7 @@ class Matrix:
     columns: tuple[str, ...] = ("single", "each", "all")
     sources: tuple[str, ...] = ()  # tasks that may share their data; none given: every other task of the domain
     source_kind: str = "replay"  # kind of the shared data
-    rewards: str = "known"  # of the shared data
+    rewards: str = KNOWN  # of the shared data
     preset: str = "fast"
     fields: Mapping[str, Any] = field(default_factory=dict)  # of algorithms, beside the preset
     vary: Mapping[str, list[Any]] = field(default_factory=dict)  # field -> values

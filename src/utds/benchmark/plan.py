@@ -21,6 +21,7 @@ from utds.benchmark.matrix import Matrix
 from utds.benchmark.resources import threads_of, variables
 from utds.collection import kinds, ladder
 from utds.data import ids
+from utds.data.columns import ZERO
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import DataError
@@ -158,7 +159,7 @@ def speed(cell: Cell, threads: int) -> Speed:
     domain, _ = domains.task(cell.task)
     random = np.random.default_rng(0)
     made = [_data(domain, f"{domain.name}-{i}", random) for i in range(1 + bool(cell.sources))]
-    pool, key = share(*made, rewards="zero"), jax.random.key(0)
+    pool, key = share(*made, rewards=ZERO), jax.random.key(0)
     algorithm = algorithms.resolve(cell.algorithm, cell.steps)
     spec = Spec.of(pool)
     begun = time.perf_counter()

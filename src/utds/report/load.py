@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms
+from utds.data.columns import KNOWN
 from utds.data.labelling import FunctionReward
 from utds.data.weights import UNIFORM
 from utds.errors import DataError, DomainError
@@ -221,7 +222,7 @@ def command(result: Result) -> str | None:
         algorithm=result.algorithm,
         preset=preset,
         fields=differences,
-        rewards=config.get("rewards", "known"),
+        rewards=config.get("rewards", KNOWN),
         seeds=config["seeds"],
         options={name: config[name] for name in ("steps", "eval_every", "episodes") if config.get(name)} | drawn,
     )
@@ -243,7 +244,7 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
         mine = [result for result in results if result.algorithm == name]
         fields[name] = _most([result.fields for result in mine])
         # The rewards of shared data say nothing about runs that share none.
-        rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or ["known"])
+        rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or [KNOWN])
     budgets: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for result in results:
         budgets[_budget(result)].append(result.config["steps"])

@@ -192,8 +192,6 @@ OFFLINE = {
     "policies": [{"seed": COUNT, "step": POSITIVE, "values": [Number()], "outside": Number(0)}],
 }
 
-checked = read  # checked(path, schema)
-
 
 def is_run(folder: Path) -> bool:
     return (folder / "config.json").exists()
