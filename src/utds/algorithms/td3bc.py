@@ -39,6 +39,7 @@ class TD3BC(TD3):
 
 # The best of twelve trials: docs/results/tuning.md.
 FAST = {
+    "layers": 3,
     "layer_norm": True,
     "n_step": 5,
     "tau": 0.01,
