@@ -65,7 +65,7 @@ def imported(folder: Path) -> list[utds.Dataset]:
         write_log(folder / f"{task}.csv", episodes, goal, seed)
     pairs = [(str(folder / f"{task}.csv"), f"{task}/logs") for task in TASKS]
     options = importing.Options(columns=COLUMNS, actions=((-12.0,), (12.0,)))
-    return importing.save(importing.prepare(pairs, options), overwrite=True)
+    return importing.save(importing.load(pairs, options), overwrite=True)
 
 
 def judged(own: utds.Dataset, others: list[utds.Dataset], out: Path, steps: int, fit: int) -> Comparison:
