@@ -138,7 +138,7 @@ def measured(name: str, ratio: float) -> dict[str, object]:
 def main() -> None:
     # Shorter episodes: a round of collection is a measurement.
     name = domains.register(replace(domains.get(DOMAIN), name=f"{DOMAIN}short", steps=STEPS)).name
-    batch = Collect(f"{DOMAIN}-{TASK}").batch
+    batch = Collect(f"{DOMAIN}-{TASK}").batch_size
     rows = [measured(name, ratio) for ratio in RATIOS]
     table(f"collecting {DOMAIN}-{TASK}, batches of {batch}, on {os.cpu_count()} cores", rows)
     if Torch is None:

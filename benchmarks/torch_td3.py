@@ -16,7 +16,7 @@ class Torch:
         inputs = observation_size + action_size
         self._critics, self._targets = (nn.ModuleList([network(config, inputs, 1) for _ in range(2)]) for _ in range(2))
         self._actor_steps, self._critic_steps = (
-            torch.optim.Adam(part.parameters(), config.rate) for part in (self._actor, self._critics)
+            torch.optim.Adam(part.parameters(), config.lr) for part in (self._actor, self._critics)
         )
         self._count = 0
 
