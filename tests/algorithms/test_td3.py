@@ -163,7 +163,7 @@ def test_where_presets_have_equal_fields_the_fast_one_gives_the_steps(make_pool)
 
 def test_steps_are_those_of_the_preset_that_was_named_whatever_else_was_changed(make_pool):
     pool = make_pool(*(np.zeros(shape, np.float32) for shape in ((10, 3), (10, 2), (10,))))
-    changed = {"critic_lr": 3e-4, "anneal_steps": None, "n_step": 1}  # all but one of what `fast` changes
+    changed = {"layers": 2, "critic_lr": 3e-4, "anneal_steps": None, "n_step": 1}  # all but one of what `fast` changes
     fast = algorithms.make("awac", "fast", **changed)
     assert algorithms.nearest_preset("awac", asdict(fast))[0] == "paper"
     assert algorithms.default_steps(fast, pool) == 3_500

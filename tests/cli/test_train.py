@@ -154,7 +154,7 @@ def test_without_steps_the_named_preset_says_how_many(stored, monkeypatch):
         raise Planned
 
     monkeypatch.setattr(Run, "claim", planned)
-    changed = ["--set", "critic_lr=3e-4", "anneal_steps=null", "n_step=1"]  # nearly the fields of `paper`
+    changed = ["--set", "layers=2", "critic_lr=3e-4", "anneal_steps=null", "n_step=1"]  # nearly the fields of `paper`
     for preset in ("fast", "paper"):
         with pytest.raises(Planned):
             main(["train", stored[0], "--algo=awac", f"--preset={preset}", *changed])

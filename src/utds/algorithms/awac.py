@@ -41,6 +41,6 @@ class AWAC(TD3):
 
 
 # The best of twelve trials: see docs/results/tuning.md.
-FAST = {"critic_lr": 1e-3, "anneal_steps": "100%", "n_step": 5, "layer_norm": True, "lam": 0.6767}
+FAST = {"layers": 3, "critic_lr": 1e-3, "anneal_steps": "100%", "n_step": 5, "layer_norm": True, "lam": 0.6767}
 PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
 register_algorithm("awac", AWAC, label="AWAC", presets=PRESETS, colour="#999933", order=65)

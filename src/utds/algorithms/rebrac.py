@@ -78,7 +78,6 @@ def next_distance(actions: Array, batch: Batch) -> Array:
 
 # Smaller than the paper's, and the best of twelve trials: docs/results/tuning.md.
 FAST = {
-    "layers": 2,
     "batch_size": 256,
     "n_step": 3,
     "tau": 0.01,
