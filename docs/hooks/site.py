@@ -30,6 +30,15 @@ _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
+def on_config(config: Any) -> Any:
+    """Put the algorithms' pages into the navigation, in the order of their table: a new one needs no entry there."""
+    table = (ROOT / "docs" / "algorithms" / "README.md").read_text(encoding="utf-8")
+    pages = dict.fromkeys(re.findall(r"\[`[\w-]+`\]\(([\w-]+\.md)\)", table))
+    (section,) = (entry["Algorithms"] for entry in config["nav"] if "Algorithms" in entry)
+    section.extend(f"algorithms/{page}" for page in pages)
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the pages of the root, of notebooks, and one for each source file that any page links to."""
     for name, uri in ROOT_PAGES.items():
@@ -51,11 +60,21 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     uri = page.file.src_uri
     if uri == "reference/cli.md":
         markdown = markdown.replace("<!-- commands -->", cli_reference.markdown())
+    if uri == "reference/python/algorithms.md":
+        markdown = markdown.replace("<!-- algorithms -->", algorithm_reference())
     if uri == "reference/metrics.md":
         markdown = markdown.replace(
             "<!-- metrics -->", metrics_reference.markdown(ROOT / "docs/algorithms", "../algorithms")
         )
     return markdown if uri.startswith("source/") else relinked(uri, markdown)
+
+
+def algorithm_reference() -> str:
+    """The fields of every algorithm that is a public name, as mkdocstrings reads them."""
+    names = (ROOT / "src" / "utds" / "__init__.py").read_text(encoding="utf-8")
+    imports = re.findall(r"from utds\.algorithms\.\w+ import ([\w, ]+)", names)
+    classes = [name for found in imports for name in found.split(", ")]
+    return "\n\n".join(f"::: utds.{name}\n    options:\n      members: []" for name in classes)
 
 
 def repository_links(uri: str, markdown: str) -> list[str]:
