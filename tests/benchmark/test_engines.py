@@ -1,6 +1,7 @@
 """The local engine: what runs, what is never repeated, what survives kills."""
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -179,6 +180,16 @@ def test_a_stumbling_cell_is_retried_and_then_recorded_as_failed(work):
     scripted = Script(ends=["killed"])
     execute(jobs[1:2], scripted)
     assert len(scripted.ran) == 2 and jobs[1].cell_dir.state == "done"
+
+
+def test_the_log_of_a_worker_tells_why_it_ended(tmp_path):
+    spawn, log = multiprocessing.get_context("spawn"), tmp_path / "worker-0.log"
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=engine._serve, args=(theirs, 1, log))
+    process.start()
+    ours.send_bytes(b"no job at all")
+    process.join(60)
+    assert process.exitcode == 1 and "UnpicklingError" in log.read_text()
 
 
 def test_workers_keep_to_the_programs_that_they_have_compiled(work):

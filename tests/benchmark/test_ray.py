@@ -1,10 +1,12 @@
 """The Ray engine on two nodes of this machine: the driver stops and comes back, a worker and a node are killed."""
 
+import os
 import threading
 import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,3 +116,12 @@ def test_room_for_workers():
     assert _room(nodes, cpus=2, gpus=0) == 2 + 3
     assert _room(nodes, cpus=2, gpus=1) == 1 + 2
     assert _room(nodes, cpus=2, gpus=0.5) == 2 + 3
+
+
+def test_workers_find_files_that_were_named_from_the_drivers_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UTDS_ALGORITHMS", f"mine.py{os.pathsep}/elsewhere/yours.py")
+    monkeypatch.delenv("UTDS_DOMAINS", raising=False)
+    found = Cluster._variables(SimpleNamespace(threads=1, out=tmp_path))
+    assert found["UTDS_ALGORITHMS"].split(os.pathsep) == [str(tmp_path / "mine.py"), "/elsewhere/yours.py"]
+    assert "UTDS_DOMAINS" not in found

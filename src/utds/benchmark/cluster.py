@@ -139,8 +139,10 @@ class Cluster:
 
     def _variables(self) -> dict[str, str]:
         """What workers must know of the driver's environment."""
-        passed = ("UTDS_DOMAINS", "UTDS_ALGORITHMS", "JAX_PLATFORMS")
-        given = {name: os.environ[name] for name in passed if name in os.environ}
+        given = {name: os.environ[name] for name in ("JAX_PLATFORMS",) if name in os.environ}
+        for name in ("UTDS_DOMAINS", "UTDS_ALGORITHMS"):  # files: a worker runs in another folder
+            if paths := os.environ.get(name):
+                given[name] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
         store = {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
         return resources.environment(self.threads, self.out) | given | store
 

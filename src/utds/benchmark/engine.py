@@ -17,6 +17,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -260,6 +261,9 @@ def _serve(pipe: Connection, threads: int, log: Path) -> None:
                 pipe.send(attempt(worker, pipe.recv()))
         except (EOFError, OSError, KeyboardInterrupt):
             return
+        except Exception:  # such as a job of a module that can't be imported here
+            traceback.print_exc()  # while the log is open: after this block stderr is closed
+            sys.exit(1)
 
 
 def _end_with_parent() -> None:
