@@ -192,7 +192,7 @@ def settings(study: Study) -> None:
     for setting in study.settings:
         recorded = study.recorded(setting) or (float("nan"),) * 2
         cells = (study.outcomes.get((setting, name)) for name in names)
-        values = (f"{cell.final.mean():.0f}" if cell else "" for cell in cells)
+        values = (str(round(float(cell.final.mean()))) if cell else "" for cell in cells)  # without a -0
         shared = "–" if setting.source == OWN else setting.source
         row(setting.task, setting.kind, shared, *(f"{value:.0f}" for value in recorded), *values)
 
