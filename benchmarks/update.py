@@ -31,22 +31,24 @@ PAPER = "paper (batch 1024, N 5, K 3)"
 KEY = jax.random.key(0)
 
 
-def products(inputs: int, outputs: int, algo: Any) -> tuple[int, int]:
+def products(inputs: int, outputs: int, layers: int, width: int) -> tuple[int, int]:
     """FLOPs a row of an MLP's forward pass, and of its input gradients from the second layer on."""
-    inner = (algo.layers - 1) * algo.width**2 + algo.width * outputs
-    return 2 * (inputs * algo.width + inner), 2 * inner
+    inner = (layers - 1) * width**2 + width * outputs
+    return 2 * (inputs * width + inner), 2 * inner
 
 
 def flops(algo: Any) -> float:
     """FLOPs of one update; see the module's description."""
-    q, q_inner = products(OBSERVATION + ACTION, 1, algo)
+    q, q_inner = products(OBSERVATION + ACTION, 1, algo.layers, algo.width)
     ensemble = isinstance(algo, UTDS)
-    pi, pi_inner = products(OBSERVATION, ACTION if ensemble else 2 * ACTION, algo)
+    actor_width = getattr(algo, "actor_width", None) or algo.width
+    pi, pi_inner = products(OBSERVATION, ACTION if ensemble else 2 * ACTION, algo.layers, actor_width)
     learnt = 1 + (algo.ood_actions if ensemble else 3 * algo.num_actions)  # critic rows a transition
     critics = algo.num_critics * (q + learnt * (2 * q + q_inner))
-    policy = (2 * pi + pi_inner + algo.num_critics * 2 * q) / getattr(algo, "policy_delay", 1)
-    # Two more policy passes, at s and s', for the critics' actions.
-    return algo.batch_size * (critics + 2 * pi + policy)
+    judged = 2 + bool(ensemble and algo.bc_weight)  # critics' passes for the policy; one more for the behaviour term
+    policy = (2 * pi + pi_inner + algo.num_critics * judged * q) / getattr(algo, "policy_delay", 1)
+    proposals = 1 + (learnt > 1)  # policy passes at s' for targets, and at s where other actions are judged
+    return algo.batch_size * (critics + proposals * pi + policy)
 
 
 def selection_flops(algo: Any) -> float:
@@ -54,7 +56,7 @@ def selection_flops(algo: Any) -> float:
     if not isinstance(algo, CDS):
         return 0.0
     judged = algo.batch_size * algo.shared_share * algo.candidates
-    return judged * algo.num_critics * products(OBSERVATION + ACTION, 1, algo)[0]
+    return judged * algo.num_critics * products(OBSERVATION + ACTION, 1, algo.layers, algo.width)[0]
 
 
 def walker_like(size: int = 100_000) -> Pool:
@@ -116,7 +118,8 @@ def efficiency(pool: Pool, product: Callable[[], object]) -> None:
     required = {"utds": (0.80, 1.05), "cql": (None, 1.05), "cds": (None, 1.05), "utds fast": (None, None)}
     rows = []
     for name, (least, most) in required.items():
-        algo = algorithms.make(*(name.split() if " " in name else (name, "paper")))
+        made = algorithms.make(*(name.split() if " " in name else (name, "paper")))
+        algo = algorithms.resolve(made, steps=5_000)  # rates that fall over the run need to know how long it is
         works = {"product": product, "full": Stepper(algo, pool, False), "bare": Stepper(algo, pool, True)}
         times = rounds(works, repeats=8)
         work, judged = (
