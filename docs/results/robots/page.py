@@ -1,6 +1,7 @@
 """The tables and figure of ../robots.md from finished matrices: python docs/results/robots/page.py runs/robots*
 
-Writes scores.csv, report.html (which has the learning curves) and gains.svg beside this file and prints the tables.
+Adds the runs to scores.csv beside this file, which has those of before, writes report.html and gains.svg from all of
+them, and prints the tables.
 """
 
 import sys
@@ -223,7 +224,7 @@ def draw_gains(study: Study) -> None:
 
 
 def main(roots: list[Path]) -> None:
-    study = report.study(roots)
+    study = report.study([*roots, HERE / "scores.csv"])
     report.write(study, HERE / "report.html", csv=HERE / "scores.csv")
     draw_gains(study)
     gains(study)

@@ -124,7 +124,7 @@ def report(
     Example: utds report runs/ -o report.html --csv results.csv
 
     Args:
-        runs: folders with run directories at any depth
+        runs: folders with run directories at any depth, or CSV files that --csv wrote, for runs that are elsewhere
         out: the page to write; it opens anywhere, with no server and no network
         csv: also write every seed's result to this file
         markdown: also write the tables to this file

@@ -1,21 +1,28 @@
 """What came out of a tree of runs, on one self-contained page.
 
 load      run directories -> results, their labels and commands
+rows      results <-> CSV
 table     results -> one table of outcomes    findings        gains, aggregates, costs, ablations
-text      findings in words, CSV, Markdown    figures, page   drawing and the page
+text      findings in words and as Markdown   figures, page   drawing and the page
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from utds import files, progress
-from utds.report import load, page, text
+from utds.report import load, page, rows, text
 from utds.report.table import Study
 
 
-def study(folders: Sequence[Path]) -> Study:
-    """The finished runs below the folders as one table."""
-    return Study(*load.read(list(folders)))
+def study(sources: Sequence[Path]) -> Study:
+    """The finished runs below folders, and what CSV files of earlier reports tell of others, as one table.
+
+    A run that is in both is read from its folder, which has more to tell.
+    """
+    tables = [source for source in sources if source.is_file()]
+    folders = [source for source in sources if source not in tables]
+    results, problems, offline = load.read(folders) if folders else ([], [], [])
+    return Study(results + [found for path in tables for found in rows.read(path)], problems, offline)
 
 
 def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | None = None) -> None:
@@ -23,7 +30,7 @@ def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | Non
     with progress.bar("report", total=page.work(found), unit="statistics") as advance:
         documents = {out: page.render(found, advance)}
     if csv:
-        documents[csv] = text.to_csv(found)
+        documents[csv] = rows.to_csv(found)
     if markdown:
         documents[markdown] = text.to_markdown(found)
     for path, document in documents.items():

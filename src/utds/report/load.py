@@ -63,6 +63,7 @@ class Result:
     trials: int  # of the search for its algorithm's fields; 0 where nothing was searched for
     cost: dict[str, float]  # seconds and steps that were timed; peak_memory_mb and parameters where recorded
     seeds: dict[int, Seed]
+    unlike: str | None = None  # where a CSV tells it and not the fields: what is unlike most runs, nothing if empty
 
     @property
     def algorithm(self) -> str:
@@ -139,16 +140,16 @@ def _result(path: Path, config: dict[str, Any]) -> Result:
         config=config | {"episodes": cell.get("episodes", config.get("episodes"))},
         version=run_files.version(path),
         command=cell.get("command"),
-        scale=_scale(config["task"]),
+        scale=scale(config["task"]),
         recorded=_recorded(config["sources"][0]),
         trials=cell.get("trials") or 0,
         cost=_cost(done, len(config["seeds"])),
-        seeds=_seeds(path, config["seeds"], config["steps"], _scale(config["task"])),
+        seeds=_seeds(path, config["seeds"], config["steps"], scale(config["task"])),
     )
 
 
 @functools.cache
-def _scale(task: str) -> tuple[float, float] | None:
+def scale(task: str) -> tuple[float, float] | None:
     """The returns that score 0 and 100, where the task is known here and has them."""
     from utds import domains
 
@@ -186,12 +187,17 @@ def _seeds(path: Path, seeds: list[int], steps: int, scale: tuple[float, float] 
             raise DataError(f"{path} has no evaluation of seed {seed} at its last step {steps}")
         if not np.isfinite(rows["return"].values).all():
             raise DataError(f"{path} has a return of seed {seed} that is no number")
-        scores = rows.get("score")
-        if scores is None and scale:  # the run is older than its task's reference
-            low, high = scale
-            scores = Series(rows["return"].steps, 100 * (rows["return"].values - low) / (high - low))
+        scores = rows.get("score") or as_scores(rows["return"], scale)  # the run may be older than its reference
         found[seed] = Seed(rows["return"], scores, metrics.get(seed, {}))
     return found
+
+
+def as_scores(returns: Series, scale: tuple[float, float] | None) -> Series | None:
+    """Returns as scores, where the task has any."""
+    if scale is None:
+        return None
+    low, high = scale
+    return Series(returns.steps, 100 * (returns.values - low) / (high - low))
 
 
 def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, Series]]:
@@ -240,8 +246,9 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
     fields: dict[str, dict[str, Any]] = {}
     rewards: dict[str, Any] = {}
-    for name in {result.algorithm for result in results}:
-        mine = [result for result in results if result.algorithm == name]
+    whole = [result for result in results if result.unlike is None]
+    for name in {result.algorithm for result in whole}:
+        mine = [result for result in whole if result.algorithm == name]
         fields[name] = _most([result.fields for result in mine])
         # The rewards of shared data say nothing about runs that share none.
         rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or [KNOWN])
@@ -251,11 +258,15 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     steps = {key: _most(found) for key, found in budgets.items()}
     labels = []
     for result in results:
+        other_steps = result.config["steps"] != steps[_budget(result)]
+        if result.unlike is not None:
+            labels.append(_label_of_row(result, other_steps))
+            continue
         common = fields[result.algorithm]
         unlike = {k: v for k, v in result.fields.items() if k not in common or common[k] != v}
         if result.source != OWN and result.config.get("rewards") != rewards[result.algorithm]:
             unlike["rewards"] = result.config.get("rewards")
-        labels.append(_label(result, unlike, result.config["steps"] != steps[_budget(result)]))
+        labels.append(_label(result, unlike, other_steps))
     return labels
 
 
@@ -272,9 +283,19 @@ def _label(result: Result, unlike: dict[str, Any], other_steps: bool) -> tuple[s
     elif unlike:
         preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
         words = words if differences or len(words) < 2 else [preset]
+    return _joined(result, words, role, other_steps)
+
+
+def _label_of_row(result: Result, other_steps: bool) -> tuple[str, Role]:
+    """As its CSV has it; a schedule of β2 can't be compared with others without the fields themselves."""
+    words = [word for word in (result.unlike or "").split(", ") if word]
+    schedule = any(word.partition("=")[0] in BETA for word in words)
+    return _joined(result, words, "apart" if schedule else "figure", other_steps)
+
+
+def _joined(result: Result, words: list[str], role: Role, other_steps: bool) -> tuple[str, Role]:
     if other_steps:
-        role = "apart"
-        words.append(f"{result.config['steps']:,} steps")
+        role, words = "apart", [*words, f"{result.config['steps']:,} steps"]
     return " · ".join([result.algorithm, *([", ".join(words)] if words else [])]), role
 
 

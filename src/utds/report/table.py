@@ -209,7 +209,7 @@ class Study:
         groups: dict[tuple[Setting, str], list[tuple[Result, Role]]] = defaultdict(list)
         tasks: dict[str, set[str]] = defaultdict(set)
         for result in self.results:
-            parts = [] if result.source == OWN else result.source.split(" + ")
+            parts = [] if result.source in (OWN, ALL) else result.source.split(" + ")
             tasks[result.domain] |= {result.task.removeprefix(f"{result.domain}-"), *parts}
         for result, (label, role) in zip(self.results, labels, strict=True):
             setting = Setting(result.domain, result.task, result.kind, result.source)

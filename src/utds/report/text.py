@@ -1,7 +1,5 @@
-"""Findings in words, for people in a hurry; and the results as CSV for other tools and Markdown for a repository."""
+"""Findings in words, for people in a hurry, and as Markdown for a repository."""
 
-import csv
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,7 +10,7 @@ from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
 from utds.report import findings
 from utds.report.findings import EVERYTHING, WHICH, Gain
-from utds.report.load import OWN, command
+from utds.report.load import OWN
 from utds.report.table import RECORDED, Study
 from utds.training.offline import Comparison
 
@@ -129,32 +127,6 @@ def interval(found: Interval, digits: int = 1, plus: bool = False) -> str:
 
 def _range(found: Interval) -> str:
     return "" if math.isnan(found.low) else f" (95 % interval {signed(found.low)} to {signed(found.high)})"
-
-
-COLUMNS = (
-    "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
-    "best_return", "recorded_return", "recorded_best_tenth", "utds", "run", "command",
-)  # fmt: skip
-
-
-def to_csv(study: Study) -> str:
-    """A row for every setting, algorithm and seed; scores are empty where a task has no reference."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for outcome in study.outcomes.values():
-        for number, seed in outcome.seeds.items():
-            result = next(result for result in outcome.results if number in result.seeds)
-            returns, scores = seed.returns.values, seed.scores.values if seed.scores else None
-            writer.writerow(
-                outcome.setting._asdict()
-                | {"algorithm": outcome.algorithm, "seed": number, "steps": result.config["steps"]}
-                | {"final_return": returns[-1], "best_return": returns.max()}
-                | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
-                | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
-                | {"utds": result.version, "run": result.path, "command": command(result) or ""}
-            )
-    return file.getvalue()
 
 
 def to_markdown(study: Study) -> str:

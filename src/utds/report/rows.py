@@ -1,0 +1,111 @@
+"""Results as CSV: a row for every setting, algorithm and seed, for other tools, and to be reported on again.
+
+A CSV takes the place of run directories that are gone or someone else's: `utds report theirs.csv runs/` compares both.
+It has no networks, costs or uncertainties.
+"""
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from utds import files
+from utds.errors import DataError
+from utds.report.load import Result, Seed, Series, as_scores, command, scale
+from utds.report.table import Study
+
+COLUMNS = (
+    "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
+    "best_return", "recorded_return", "recorded_best_tenth", "evaluations", "trials", "utds", "run", "command",
+)  # fmt: skip
+NEEDED = ("domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_return")
+
+
+def to_csv(study: Study) -> str:
+    """A row for every setting, algorithm and seed; scores are empty where a task has no reference.
+
+    `evaluations` are returns and scores along training, as "2500:631.2:63.8 5000:812:83.1".
+    """
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for outcome in study.outcomes.values():
+        for number, seed in outcome.seeds.items():
+            result = next(result for result in outcome.results if number in result.seeds)
+            returns, scores = seed.returns.values, seed.scores.values if seed.scores else None
+            along = zip(seed.returns.steps, returns, *(() if scores is None else (scores,)), strict=True)
+            writer.writerow(
+                outcome.setting._asdict()
+                | {"algorithm": outcome.algorithm, "seed": number, "steps": result.config["steps"]}
+                | {"final_return": returns[-1], "best_return": returns.max()}
+                | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
+                | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
+                | {"evaluations": " ".join(":".join(f"{x:.6g}" for x in one) for one in along)}
+                | {
+                    "trials": result.trials,
+                    "utds": result.version,
+                    "run": result.path,
+                    "command": command(result) or "",
+                }
+            )
+    return file.getvalue()
+
+
+def read(path: Path) -> list[Result]:
+    """The results of such a CSV, one per row, in their order."""
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8", errors="replace") as file:
+        table = csv.DictReader(file, strict=True)
+        lacking = [name for name in NEEDED if name not in (table.fieldnames or ())]
+        if lacking:
+            raise DataError(
+                f"{path} is no table of results: it lacks the column {lacking[0]}; `utds report --csv` writes one"
+            )
+        return list(_results(path, table))
+
+
+def _results(path: Path, table: "csv.DictReader[str]") -> Iterator[Result]:
+    try:
+        for row in table:
+            yield _result(row)
+    except (ValueError, csv.Error) as error:
+        again = "make the file again with `utds report --csv`"
+        raise DataError(f"{path}, line {table.line_num}: {error}; {again}") from None
+
+
+def _result(row: dict[str, str]) -> Result:
+    if any(row[name] is None for name in NEEDED):
+        raise ValueError("the row is cut short")
+    name, _, unlike = row["algorithm"].partition(" · ")
+    steps, limits = int(row["steps"]), scale(row["task"])
+    words = [word for word in unlike.split(", ") if not word.endswith(" steps")]  # found anew among the other results
+    recorded = row.get("recorded_return"), row.get("recorded_best_tenth")
+    config: dict[str, Any] = {"algorithm": {"name": name, "fields": {}}, "steps": steps, "sources": []}
+    return Result(
+        path=Path(row.get("run") or "unknown"),
+        domain=row["domain"],
+        task=row["task"],
+        kind=row["kind"],
+        source=row["source"],
+        config=config,
+        version=row.get("utds") or "unknown",
+        command=row.get("command") or None,
+        scale=limits,
+        recorded=(float(recorded[0]), float(recorded[1])) if recorded[0] and recorded[1] else None,
+        trials=int(row.get("trials") or 0),
+        cost={},
+        seeds={int(row["seed"]): _seed(row, steps, limits)},
+        unlike=", ".join(words),
+    )
+
+
+def _seed(row: dict[str, str], steps: int, limits: tuple[float, float] | None) -> Seed:
+    """The evaluations, or where an older file doesn't have them the last one."""
+    last = f"{steps}:{row['final_return']}" + (f":{score}" if (score := row.get("final_score")) else "")
+    along = np.array([[float(x) for x in one.split(":")] for one in (row.get("evaluations") or last).split()])  # [T, 3]
+    if along.shape[1] not in (2, 3) or not np.isfinite(along).all() or along[-1, 0] != steps:
+        raise ValueError("the evaluations must be numbers, step:return:score, and end at the last step")
+    returns = Series(along[:, 0], along[:, 1])
+    return Seed(returns, Series(along[:, 0], along[:, 2]) if along.shape[1] == 3 else as_scores(returns, limits), {})

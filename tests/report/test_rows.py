@@ -1,0 +1,101 @@
+"""Results as CSV: what is written can be reported on again, beside runs that are still there."""
+
+import shutil
+
+import pytest
+
+from utds import report
+from utds.errors import DataError
+from utds.report import findings, rows, text
+
+MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
+HEAD = "domain,task,kind,source,algorithm,seed,steps,final_return\n"
+
+
+def saved(tmp_path, found, name="results.csv"):
+    path = tmp_path / name
+    path.write_text(rows.to_csv(found), encoding="utf-8")
+    return path
+
+
+def test_a_report_of_a_csv_says_what_the_runs_said(benchmark_tree, tmp_path):
+    found = report.study([benchmark_tree])
+    again = report.study([saved(tmp_path, found)])
+    assert list(again.outcomes) == list(found.outcomes)
+    for key, outcome in found.outcomes.items():
+        assert again.outcomes[key].curves == pytest.approx(outcome.curves, rel=1e-4)
+        assert again.outcomes[key].commands == outcome.commands
+    assert findings.gain(again, "utds").gain == pytest.approx(findings.gain(found, "utds").gain, rel=1e-3)
+    assert text.title(again, findings.gain(again, "utds")) == text.title(found, findings.gain(found, "utds"))
+    assert "<html" in report.page.render(again)
+    assert rows.to_csv(again).splitlines()[0] == rows.to_csv(found).splitlines()[0]
+
+
+def test_runs_that_are_gone_stand_beside_those_that_are_there(tmp_path, write_run):
+    """Own data alone and sharing on two machines: neither tells what sharing brings, both together do."""
+    write_run(tmp_path / "here" / "alone", MAIN, (), "utds", (40, 42, 41))
+    write_run(tmp_path / "there" / "shared", MAIN, OTHER, "utds", (60, 62, 61))
+    path = saved(tmp_path, report.study([tmp_path / "there"]))
+    shutil.rmtree(tmp_path / "there")
+    found = report.study([tmp_path / "here", path])
+    assert findings.gain(found, "utds").gain.value == pytest.approx(20)
+    assert not found.warnings
+
+
+def test_a_run_that_is_in_both_counts_once(tmp_path, write_run):
+    write_run(tmp_path / "runs" / "alone", MAIN, (), "utds", (40, 42))
+    path = saved(tmp_path, report.study([tmp_path / "runs"]))
+    found = report.study([path, tmp_path / "runs"])
+    (outcome,) = found.outcomes.values()
+    assert sorted(outcome.seeds) == [0, 1]
+    assert outcome.results[0].cost and len(outcome.results) == 1  # the folder's, which has more to tell
+    assert any("repeats utds" in line for line in found.warnings)
+
+
+def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
+    path = tmp_path / "results.csv"
+    lines = (
+        "walker,walker-walk,medium,own data,utds,0,5000,500",
+        "walker,walker-walk,medium,own data,utds · n_step=1,0,5000,400",
+        'walker,walker-walk,medium,own data,"utds · beta_ood=1.0, 700 steps",0,5000,300',
+        "walker,walker-walk,medium,own data,cql,0,700,200",
+        "walker,walker-walk,expert,own data,cql,0,5000,200",
+    )
+    path.write_text(HEAD + "\n".join(lines) + "\n")
+    roles = {label: outcome.role for (_, label), outcome in report.study([path]).outcomes.items()}
+    assert roles == {
+        "utds": "figure",
+        "utds · n_step=1": "figure",
+        "utds · beta_ood=1.0": "apart",
+        "cql · 700 steps": "apart",
+        "cql": "figure",
+    }
+
+
+def test_a_file_without_evaluations_has_the_last_one(tmp_path):
+    """As reports of earlier versions wrote them; walker-walk scores 0 at 32 and 100 at 971."""
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + "walker,walker-walk,medium,own data,utds,0,5000,501.5\n")
+    (outcome,) = report.study([path]).outcomes.values()
+    assert outcome.steps.tolist() == [5000] and outcome.final.tolist() == pytest.approx([50])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "lacks the column domain"),
+        ("a,b\n1,2\n", "lacks the column domain"),
+        (HEAD + "walker,walker-walk,medium,own data,utds,0,5000,high\n", "line 2: could not convert"),
+        (HEAD + "walker,walker-walk,medium,own data,utds,0,5000,nan\n", "line 2: the evaluations must be numbers"),
+        (HEAD + "walker,walker-walk,medium\n", "line 2: the row is cut short"),
+        (HEAD + '"walker', "unexpected end of data"),
+        (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1 20\n", "line 2"),
+        (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1\n", "end at the last step"),
+    ],
+)
+def test_damaged_files_are_named_with_the_line(tmp_path, content, message):
+    path = tmp_path / "results.csv"
+    path.write_text(content)
+    with pytest.raises(DataError, match=message) as caught:
+        report.study([path])
+    assert str(path) in str(caught.value)
