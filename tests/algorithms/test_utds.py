@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from utds.algorithms import PBRL, UTDS, Spec, base
+from utds.algorithms import PBRL, UTDS, Spec, base, spec_of
 from utds.algorithms.utds import by_source, uncertainty
 from utds.data.dataset import Dataset
 from utds.data.lake import share
@@ -248,6 +248,23 @@ def test_pbrl_reads_own_data_only(make_pool):
     draw = jax.jit(lambda algo, pool: algo.draw(None, pool, KEY).own, static_argnums=0)
     assert np.all(draw(PBRL(batch_size=64), pool) == 1)
     assert 0 < np.mean(draw(UTDS(batch_size=64), pool)) < 1
+
+
+def test_pbrl_learns_the_same_whatever_is_shared(make_pool):
+    """Also the scale of observations and the size of its priors are those of its own data."""
+    random = np.random.default_rng(0)
+    own = random.normal(size=(40, 3)), random.uniform(-1, 1, (40, 2)), random.uniform(1, 3, 40)
+    other = 5 + 10 * random.normal(size=(80, 3)), random.uniform(-1, 1, (80, 2)), random.uniform(1, 3, 80)
+    algo = PBRL(**SMALL | {"prior_scale": 0.1, "floor": "auto"})
+
+    def trained(pool):
+        state = jax.jit(algo.init)(KEY, spec_of(algo, pool))
+        for key in jax.random.split(KEY, 3):
+            state, _ = jax.jit(algo.update)(state, jax.jit(algo.draw)(state, pool, key), key)
+        return state
+
+    alone, shared = trained(make_pool(*own)), trained(make_pool(*own, shared=other))
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-6), alone, shared)
 
 
 def test_sampling_by_episode_gives_short_episodes_their_share():

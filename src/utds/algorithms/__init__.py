@@ -25,6 +25,7 @@ from utds.algorithms.registry import (
     nearest_preset,
     register_algorithm,
     shipped,
+    spec_of,
     to_config,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "register_algorithm",
     "resolve",
     "shipped",
+    "spec_of",
     "to_config",
 ]
 

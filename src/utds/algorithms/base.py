@@ -74,19 +74,14 @@ class Spec:
     own_std: Any = None
 
     @staticmethod
-    def of(pool: Pool) -> Spec:
-        """The sizes and statistics of a pool."""
-        return Spec(
-            observation_size=pool.observation_size,
-            action_size=pool.action_size,
-            mean=pool.mean,
-            std=pool.std,
-            reward_min=pool.reward_min,
-            reward_max=pool.reward_max,
-            reward_size=pool.reward_size,
-            own_mean=pool.own_mean,
-            own_std=pool.own_std,
-        )
+    def of(pool: Pool, own: bool = False) -> Spec:
+        """The sizes and statistics of a pool, or of its main task's own data alone."""
+        if own:
+            rewards = pool.own_rewards
+            found = (pool.own_mean, pool.own_std, rewards.min(), rewards.max(), jnp.mean(jnp.abs(rewards)))
+        else:
+            found = (pool.mean, pool.std, pool.reward_min, pool.reward_max, pool.reward_size)
+        return Spec(pool.observation_size, pool.action_size, *found, own_mean=pool.own_mean, own_std=pool.own_std)
 
     def normalizer(self, enabled: bool = True, by: NormaliseBy = "pool") -> Normalizer:
         """Of observations, by the statistics of the pool or of its own data; the identity if not enabled."""

@@ -14,7 +14,7 @@ from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from utds import files
-from utds.algorithms.base import Algorithm
+from utds.algorithms.base import Algorithm, Spec
 from utds.errors import ConfigError, hint
 
 if TYPE_CHECKING:
@@ -190,6 +190,11 @@ def default_steps(algorithm: Algorithm, pool: Pool) -> int:
         return steps
     transitions = pool.size if found.reads_shared else pool.info.sizes[0]
     return int(min(max(round(transitions * BATCHES_PER_TRANSITION, -2), LEAST_STEPS), MOST_STEPS))
+
+
+def spec_of(algorithm: Algorithm, pool: Pool) -> Spec:
+    """What an algorithm must know of a pool: of its own data alone where it reads no other."""
+    return Spec.of(pool, own=not entry(name_of(algorithm)).reads_shared)
 
 
 def name_of(algorithm: Algorithm) -> str:

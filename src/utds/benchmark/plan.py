@@ -14,7 +14,7 @@ import numpy as np
 from rich.table import Table
 
 from utds import algorithms, domains, evaluation, progress, terminal, training
-from utds.algorithms import Policy, Spec
+from utds.algorithms import Policy
 from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn
 from utds.benchmark.matrix import Matrix
@@ -161,7 +161,7 @@ def speed(cell: Cell, threads: int) -> Speed:
     made = [_data(domain, f"{domain.name}-{i}", random) for i in range(1 + bool(cell.sources))]
     pool, key = share(*made, rewards=ZERO), jax.random.key(0)
     algorithm = algorithms.resolve(cell.algorithm, cell.steps)
-    spec = Spec.of(pool)
+    spec = algorithms.spec_of(algorithm, pool)
     begun = time.perf_counter()
     seed_state = fresh(algorithm, spec, pool, key)
     seed_state = jax.block_until_ready(advance(algorithm, seed_state, pool, key, 1))

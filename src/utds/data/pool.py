@@ -152,6 +152,12 @@ class Pool:
         return found
 
     @property
+    def own_rewards(self) -> Array:
+        """The rewards of the main task's own data."""
+        start, size, row = (int(column[0]) for column in (self.ranges.start, self.ranges.size, self.ranges.reward))
+        return self.columns.rewards[row, start : start + size]
+
+    @property
     def observation_size(self) -> int:
         return self.columns.observations.shape[-1]
 

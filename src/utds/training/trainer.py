@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms, evaluation, files, progress, serialization
-from utds.algorithms import Algorithm, Policy, Spec
+from utds.algorithms import Algorithm, Policy
 from utds.data.actions import to_raw
 from utds.data.pool import Info, Pool
 from utds.data.weights import weigh_dynamics
@@ -163,7 +163,7 @@ class Trainer:
         self.advance = advance_together if vmap else advance_in_turn
         keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
         self.init_keys, self.step_keys = (tuple(pair[i] for pair in keys) for i in (0, 1))
-        spec = Spec.of(pool)
+        spec = algorithms.spec_of(self.algorithm, pool)
         reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
         self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
         self.spec, self.note, self.warned = spec, "", False
