@@ -1,6 +1,6 @@
 """The tables of ../tuning.md from finished searches: python docs/results/tuning/page.py runs/tuning/*
 
-Writes trials.csv beside this file, a row for every trial and setting, and prints the tables.
+Adds a row for every trial and setting to trials.csv beside this file, which has those of before, and prints the tables.
 """
 
 import csv
@@ -24,6 +24,11 @@ def read(roots: list[Path]) -> tuple[dict[Trial, dict[str, dict[str, float]]], d
     """The last evaluation of every trial by task, and the fields that were drawn."""
     last: dict[Trial, dict[str, dict[str, float]]] = defaultdict(dict)
     fields: dict[Trial, dict[str, Any]] = {}
+    with open(HERE / "trials.csv", newline="") as file:
+        for row in csv.DictReader(file):
+            trial = Trial(row["algorithm"], int(row["trial"]))
+            last[trial][row["task"]] = {"return": float(row["return"]), "score": float(row["score"])}
+            fields[trial] = json.loads(row["fields"])
     for folder in (path for root in roots for path in run_files.folders(root / "search")):
         rows = list(run_files.rows(folder / "evaluations.csv"))
         if not rows:  # under way
@@ -56,7 +61,7 @@ def table(last: dict[Trial, dict[str, dict[str, float]]], fields: dict[Trial, di
     for name in sorted({trial.algorithm for trial in last}):
         ranked = sorted((t for t in last if t.algorithm == name), key=lambda t: -mean_score(last[t]))
         for trial in dict.fromkeys((ranked[0], ranked[1], Trial(name, 0))):
-            returns = " | ".join(f"{last[trial][task]['return']:.0f}" for task in tasks if task in last[trial])
+            returns = " | ".join(f"{last[trial][task]['return']:.0f}" if task in last[trial] else "–" for task in tasks)
             chosen = ", ".join(f"`{k}` {v}" for k, v in fields[trial].items()) or "the preset as it was"
             print(f"| {name} | {trial.number} | {mean_score(last[trial]):.1f} | {returns} | {chosen} |")
 
