@@ -254,6 +254,22 @@ def test_one_seed_gives_no_interval_and_no_verdict(tmp_path, tree):
     assert "Nowhere is the mean lower with sharing" in text.sentence(found, gain)
 
 
+def test_one_seed_on_many_main_datasets_gives_an_interval_over_them(tmp_path, write_run):
+    """Gains of 10, 20, 30, 40 and, of two sources, 45 and 55: ± 2.776·√(250/5), from the means of the five datasets."""
+    kinds = ("random", "medium", "replay", "medium-replay", "expert")
+    for kind, gain in zip(kinds, (10.0, 20.0, 30.0, 40.0, 45.0), strict=True):
+        write_run(tmp_path / f"{kind}-alone", f"walker-walk/{kind}", (), "utds", (20.0,))
+        write_run(tmp_path / kind, f"walker-walk/{kind}", OTHER, "utds", (20.0 + gain,))
+    write_run(tmp_path / "second", "walker-walk/expert", ("walker-flip/replay",), "utds", (75.0,))
+    found = report.study([tmp_path])
+    gain = findings.gain(found, "utds")
+    assert gain.over == "data" and gain.verdict == "helps"
+    half = 2.7764 * math.sqrt(np.var([10, 20, 30, 40, 50], ddof=1) / 5)
+    assert gain.gain == pytest.approx((200 / 6, 200 / 6 - half, 200 / 6 + half), rel=1e-4)
+    assert "95 % interval over main datasets" in text.sentence(found, gain)
+    assert "sharing helps: +33.3 points on average (1 seed" in text.title(found, gain)
+
+
 def test_the_sentence_names_where_sharing_hurts(tmp_path, write_run):
     changes = {"stand": 5.0, "run": -3.0, "flip": -20.0, "walk": -1.0}
     for task, change in changes.items():

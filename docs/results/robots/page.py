@@ -134,6 +134,21 @@ def levels(study: Study) -> None:
         row(domain, *cells)
 
 
+def methods(study: Study) -> None:
+    """Every method without and with sharing, by kind of own data; in brackets how many settings, where not all ran."""
+    print("\n### Mean score with own data alone → with sharing\n")
+    tasks = len({s.task for s in study.settings})
+    header("method", *KINDS)
+    for name in study.sharing:
+        cells = []
+        for kind in KINDS:
+            found = pairs(study, name, lambda cell, k=kind: cell.setting.kind == k)
+            shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
+            some = f" ({len(found)})" if len(found) < tasks else ""
+            cells.append(f"{np.mean(alone):.0f} → {np.mean(shared):.0f}{some}" if found else "–")
+        row(label(name), *cells)
+
+
 def aggregates(study: Study) -> None:
     """Every method over the settings that all of them ran."""
     for scope in findings.scopes(study):
@@ -231,6 +246,7 @@ def main(roots: list[Path]) -> None:
     gains_over_settings(study)
     rivals(study)
     levels(study)
+    methods(study)
     aggregates(study)
     statements(study)
     settings(study)

@@ -174,6 +174,13 @@ def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
     return Interval(value, value - half, value + half)
 
 
+def student(values: ArrayLike, center: float, level: float = 0.95) -> Interval:
+    """Student's interval of a mean, around the `center`: of independent values, two at least."""
+    x = np.asarray(values, np.float64)
+    half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / math.sqrt(x.size))
+    return Interval(center, center - half, center + half)
+
+
 def _share_above(values: Array, weights: Array, taus: ArrayLike) -> Array:
     """The weight of values [..., K] at each τ or above, [..., T]: a histogram between the τs, summed from above."""
     sorted_taus, index = np.unique(np.ravel(taus), return_inverse=True)

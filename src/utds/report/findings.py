@@ -7,7 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ TAUS = 61  # points of a performance profile
 PROFILE_RESAMPLES = 2_000
 TARGETS = (50.0, 100.0)  # of optimality gaps: the paper's, and the reference expert
 MARGIN = 0.01  # of the scale of scores, or of the returns alone, that a clear gain must exceed
+LEAST_MAINS = 5  # main datasets, for an interval over them where no setting has repeats
 SHOWN = 0.05  # gains have one decimal: a smaller one is shown as 0.0, however sure it is
 
 
@@ -33,6 +34,7 @@ class Gain:
     single: str  # the algorithm of the runs without sharing
     settings: int
     gain: Interval
+    over: Literal["seeds", "data"]  # what the gain's interval is over: repeats, or main datasets where there are none
     probability: Interval  # that a run with sharing beats one without
     up: int  # settings whose own interval lies above zero
     down: int
@@ -43,7 +45,7 @@ class Gain:
 
     @property
     def verdict(self) -> str:
-        """helps, hurts, unclear, or unknown where there are no repeats to judge by."""
+        """helps, hurts, unclear, or unknown where there are neither repeats nor many main datasets to judge by."""
         if math.isnan(self.gain.low):
             return "unknown"
         return "helps" if self.gain.low > self.margin else "hurts" if self.gain.high < -self.margin else "unclear"
@@ -117,11 +119,16 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
     difference, probability = (Interval(*(float(x[i]) for x in found)) for i in (0, 1))
     probability = Interval(probability.value, *np.clip(probability[1:], 0, 1).tolist())
     each = [aggregate.welch(outcome.runs(which), single.runs(which)) for outcome, single in pairs]
+    over: Literal["seeds", "data"] = "seeds"
+    if math.isnan(difference.low) and len(mains) >= LEAST_MAINS:
+        changes = [np.mean([x.value for x, i in zip(each, index, strict=True) if i == k]) for k in range(len(mains))]
+        difference, over = aggregate.student(changes, center=difference.value), "data"
     return Gain(
         algorithm=algorithm,
         single=pairs[0][1].algorithm,
         settings=len(pairs),
         gain=difference,
+        over=over,
         probability=probability,
         up=sum(x.value > 0 and clear(x) for x in each),
         down=sum(x.value < 0 and clear(x) for x in each),

@@ -57,11 +57,14 @@ def sentence(study: Study, gain: Gain | None) -> str:
     what = "normalised score" if study.measure == "score" else "return"
     over = f"{gain.settings} setting{'s' * (gain.settings > 1)}"
     change = f"{'raises' if gain.gain.value >= 0 else 'lowers'} the {what} by {abs(gain.gain.value):.1f} {unit(study)}"
-    text = f"With {gain.algorithm}, sharing another task's data {change}{_range(gain.gain)}, averaged over {over}, "
+    text = f"With {gain.algorithm}, sharing another task's data {change}{_range(gain)}, averaged over {over}, "
     text += f"against {gain.single} on the task's own data alone. "
     chance = gain.probability
     text += f"A run with sharing beats one without with probability {chance.value:.2f}"
-    if math.isnan(chance.low):
+    if math.isnan(chance.low) and gain.over == "data":
+        text += ". One side or both have a single seed everywhere: the interval is over main datasets. It tells what "
+        text += "to expect of other data, not how much another seed would change."
+    elif math.isnan(chance.low):
         text += ". One side or both have a single seed everywhere, so there is no interval: run more seeds."
     else:
         text += f" (95 % interval {chance.low:.2f} to {chance.high:.2f})."
@@ -125,8 +128,9 @@ def interval(found: Interval, digits: int = 1, plus: bool = False) -> str:
     return value if math.isnan(found.low) else f"{value} [{write(found.low, digits)}, {write(found.high, digits)}]"
 
 
-def _range(found: Interval) -> str:
-    return "" if math.isnan(found.low) else f" (95 % interval {signed(found.low)} to {signed(found.high)})"
+def _range(gain: Gain) -> str:
+    found, over = gain.gain, " over main datasets" if gain.over == "data" else ""
+    return "" if math.isnan(found.low) else f" (95 % interval{over} {signed(found.low)} to {signed(found.high)})"
 
 
 def to_markdown(study: Study) -> str:
