@@ -130,7 +130,7 @@ def levels(study: Study) -> None:
         for kind in KINDS:
             found = pairs(study, "utds", lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k))
             shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
-            cells.append(f"{np.mean(alone):.0f} → {np.mean(shared):.0f}" if found else "–")
+            cells.append(f"{np.mean(alone):z.0f} → {np.mean(shared):z.0f}" if found else "–")
         row(domain, *cells)
 
 
@@ -145,7 +145,7 @@ def methods(study: Study) -> None:
             found = pairs(study, name, lambda cell, k=kind: cell.setting.kind == k)
             shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
             some = f" ({len(found)})" if len(found) < tasks else ""
-            cells.append(f"{np.mean(alone):.0f} → {np.mean(shared):.0f}{some}" if found else "–")
+            cells.append(f"{np.mean(alone):z.0f} → {np.mean(shared):z.0f}{some}" if found else "–")
         row(label(name), *cells)
 
 
