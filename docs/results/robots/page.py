@@ -167,17 +167,14 @@ def statements(study: Study) -> None:
     """The paper's signs against these."""
     print("\n### The paper's statements\n")
     header("the paper's", "here")
-    mains = [s for s in study.settings if s.source == OWN]
-    means = {
-        name: [study.outcomes[s, name].final.mean() for s in mains if (s, name) in study.outcomes]
-        for name in ("pbrl", "cql")
-    }
-    recorded = [found[0] for s in mains if (found := study.recorded(s))]
-    if all(means.values()) and recorded:
-        alone = (
-            f"PBRL {np.mean(means['pbrl']):.1f}, recorded data {np.mean(recorded):.1f}, CQL {np.mean(means['cql']):.1f}"
+    mains = [s for s in study.settings if s.source == OWN and {(s, "utds"), (s, "cql")} <= set(study.outcomes)]
+    if mains:
+        pbrl, cql = (np.mean([study.outcomes[s, name].final.mean() for s in mains]) for name in ("utds", "cql"))
+        recorded = np.mean([found[0] for s in mains if (found := study.recorded(s))])
+        row(
+            "own data alone: PBRL, which is UTDS there, above the recorded data above CQL, on the mean",
+            f"PBRL {pbrl:.1f}, recorded data {recorded:.1f}, CQL {cql:.1f} ({len(mains)} settings)",
         )
-        row("own data alone: PBRL above the recorded data above CQL, on the mean", alone)
     for domain, paper in (("walker", "+56"), ("quadruped", "−1"), ("jaco", "−52")):
         found = pairs(study, "cql", lambda cell, d=domain: cell.setting.domain == d)
         change = None
@@ -210,7 +207,7 @@ def settings(study: Study) -> None:
         cells = (study.outcomes.get((setting, name)) for name in names)
         values = (str(round(float(cell.final.mean()))) if cell else "" for cell in cells)  # without a -0
         shared = "–" if setting.source == OWN else setting.source
-        row(setting.task, setting.kind, shared, *(f"{value:.0f}" for value in recorded), *values)
+        row(setting.task, setting.kind, shared, *(f"{value:z.0f}" for value in recorded), *values)
 
 
 def draw_gains(study: Study) -> None:
