@@ -215,7 +215,7 @@ def draw_gains(study: Study) -> None:
     with figures.panels(len(study.domains), 3.0 * len(study.domains), 2.8, sharey=True) as (figure, panels):
         for axes, domain in zip(panels, study.domains, strict=True):
             for place, name in enumerate(study.sharing):
-                colour = algorithms.entries()[name].colour
+                colour, once = algorithms.entries()[name].colour, label(name)
                 for x, kind in enumerate(KINDS):
                     chosen = pairs(
                         study, name, lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k)
@@ -224,8 +224,8 @@ def draw_gains(study: Study) -> None:
                     where = x + (place - (len(study.sharing) - 1) / 2) * 0.8 / len(study.sharing)
                     axes.plot([where] * len(each), each, ".", color=colour, markersize=5, alpha=0.5)
                     if each:
-                        once = label(name) if x == 0 else None
                         axes.plot(where, np.mean(each), "_", color=colour, markersize=9, markeredgewidth=2, label=once)
+                        once = None
             axes.axhline(0, color=figures.INK, linewidth=0.7)
             axes.set_xlim(-0.5, len(KINDS) - 0.5)
             axes.set_xticks(range(len(KINDS)), [kind.replace("-", "-\n") for kind in KINDS])
