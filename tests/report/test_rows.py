@@ -84,6 +84,7 @@ def test_a_file_without_evaluations_has_the_last_one(tmp_path):
     ("content", "message"),
     [
         ("", "lacks the column domain"),
+        (HEAD, "has no results in it"),
         ("a,b\n1,2\n", "lacks the column domain"),
         (HEAD + "walker,walker-walk,medium,own data,utds,0,5000,high\n", "line 2: could not convert"),
         (HEAD + "walker,walker-walk,medium,own data,utds,0,5000,nan\n", "line 2: the evaluations must be numbers"),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from utds import files, progress
+from utds.errors import DataError
 from utds.report import load, page, rows, text
 from utds.report.table import Study
 
@@ -19,6 +20,8 @@ def study(sources: Sequence[Path]) -> Study:
 
     A run that is in both is read from its folder, which has more to tell.
     """
+    if not sources:
+        raise DataError("nothing to report on: name folders with runs, or CSV files that `utds report --csv` wrote")
     tables = [source for source in sources if source.is_file()]
     folders = [source for source in sources if source not in tables]
     results, problems, offline = load.read(folders) if folders else ([], [], [])

@@ -63,7 +63,10 @@ def read(path: Path) -> list[Result]:
             raise DataError(
                 f"{path} is no table of results: it lacks the column {lacking[0]}; `utds report --csv` writes one"
             )
-        return list(_results(path, table))
+        found = list(_results(path, table))
+    if not found:
+        raise DataError(f"{path} has no results in it")
+    return found
 
 
 def _results(path: Path, table: "csv.DictReader[str]") -> Iterator[Result]:
