@@ -76,7 +76,11 @@ def test_a_file_without_evaluations_has_the_last_one(tmp_path):
     """As reports of earlier versions wrote them; walker-walk scores 0 at 32 and 100 at 971."""
     path = tmp_path / "results.csv"
     path.write_text(HEAD + "walker,walker-walk,medium,own data,utds,0,5000,501.5\n")
-    (outcome,) = report.study([path]).outcomes.values()
+    found = report.study([path])
+    (outcome,) = found.outcomes.values()
+    assert outcome.commands == [] and "<html" in report.page.render(found)
+    path.write_text(HEAD + "walker,walker-walk,medium,own data,utds,0,1234567,501.5\n")
+    assert ",1234567:501.5:50," in rows.to_csv(report.study([path]))  # every digit of the step
     assert outcome.steps.tolist() == [5000] and outcome.final.tolist() == pytest.approx([50])
 
 

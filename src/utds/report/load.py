@@ -216,7 +216,7 @@ def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, S
 
 def command(result: Result) -> str | None:
     """As the benchmark recorded it, else from the run's config; none where only Python can ask for such a run."""
-    if result.command:
+    if result.command or result.unlike is not None:  # a CSV has the command or doesn't, and tells no config
         return result.command
     config = result.config
     if not _on_the_command_line(config):

@@ -43,7 +43,7 @@ def to_csv(study: Study) -> str:
                 | {"final_return": returns[-1], "best_return": returns.max()}
                 | ({} if scores is None else {"final_score": scores[-1], "best_score": scores.max()})
                 | dict(zip(("recorded_return", "recorded_best_tenth"), result.recorded or (), strict=False))
-                | {"evaluations": " ".join(":".join(f"{x:.6g}" for x in one) for one in along)}
+                | {"evaluations": " ".join(":".join([f"{step:.0f}", *(f"{x:.6g}" for x in at)]) for step, *at in along)}
                 | {
                     "trials": result.trials,
                     "utds": result.version,
