@@ -1,9 +1,9 @@
-"""Is the adviser worth following? python docs/results/robots/regret.py runs/robots runs/sources
+"""Is the adviser worth following? python docs/results/robots/regret.py runs/sources*
 
-Reads UTDS's finished runs of any number of trees. For every main dataset that ran alone, with each of its sources and
-with all of them at once, it asks `utds advise` which source to share, and holds that against other ways to choose.
-Regret: the score of the best choice, as it turned out, less that of the choice that was made. Writes regret.csv beside
-this file.
+Adds UTDS's runs to sources.csv beside this file, which has those of before; own data alone is in scores.csv. For every
+main dataset that ran alone, with each of its sources and with all of them at once, it asks `utds advise` which source
+to share, and holds that against other ways to choose. Regret: the score of the best choice, as it turned out, less that
+of the choice that was made. Writes regret.csv beside this file.
 """
 
 import csv
@@ -13,36 +13,38 @@ from pathlib import Path
 
 import numpy as np
 
-from utds import files, load, progress
+from utds import files, load, progress, report
 from utds.adviser import Advice, advise
 from utds.adviser.advice import Candidate
-from utds.training.run import Run
+from utds.report import rows as tables
+from utds.report.load import OWN
+from utds.report.table import ALL, Study
 
 HERE = Path(__file__).parent
 RESAMPLES = 10_000
-ALONE, ALL = "nothing", "everything"
 
 NUMBERS = ("predicted gain", "plan", "bound", "covered", "best tenth")  # of a candidate, as the adviser prints them
 
-Scores = dict[str, float]  # what is shared: a source's id, ALONE or ALL -> last score
+Scores = dict[str, float]  # what is shared: a source's id, OWN for nothing or ALL -> last score
 
 
-def last_score(run: Run) -> float:
-    """The mean over seeds at the last step."""
-    end = max(row["step"] for row in run.evaluations)
-    return float(np.mean([row["score"] for row in run.evaluations if row["step"] == end]))
+def read(trees: list[Path]) -> Study:
+    """The runs of these trees and of sources.csv, to which they are added, and those of scores.csv."""
+    kept = HERE / "sources.csv"
+    sources = [*trees, *([kept] if kept.exists() else [])]
+    if sources:
+        files.write_text(kept, tables.to_csv(report.study(sources)))
+    return report.study([*sources, HERE / "scores.csv"])
 
 
-def collect(trees: list[Path]) -> dict[str, Scores]:
+def collect(study: Study) -> dict[str, Scores]:
     """The scores of every choice, by main dataset; of those alone where every choice has run."""
     found: dict[str, Scores] = {}
-    for config in sorted(path for tree in trees for path in tree.glob("cells/*/config.json")):
-        run = Run(config.parent)
-        if run.finished and run.config["algorithm"]["name"] in ("utds", "pbrl"):
-            main, *shared = (source["id"] for source in run.config["sources"])
-            name = ALONE if not shared else ALL if len(shared) > 1 else shared[0]
-            found.setdefault(main, {})[name] = last_score(run)
-    return {main: scores for main, scores in found.items() if {ALONE, ALL} <= set(scores) and len(scores) > 3}
+    for (setting, label), outcome in study.outcomes.items():
+        if label == "utds":
+            name = setting.source if setting.source in (OWN, ALL) else f"{setting.domain}-{setting.source}/replay"
+            found.setdefault(f"{setting.task}/{setting.kind}", {})[name] = float(outcome.final.mean())
+    return {main: scores for main, scores in found.items() if {OWN, ALL} <= set(scores) and len(scores) > 3}
 
 
 def choices(advice: Advice, scores: Scores) -> Scores:
@@ -56,10 +58,10 @@ def choices(advice: Advice, scores: Scores) -> Scores:
         "the source with the best tenth of episodes": lambda c: c.worth.best,
         "the source with the highest mean return": lambda c: c.worth.mean,
     }
-    sources = [value for name, value in scores.items() if name not in (ALONE, ALL)]
+    sources = [value for name, value in scores.items() if name not in (OWN, ALL)]
     return {way: scores[max(advice.candidates, key=rank).name] for way, rank in ways.items()} | {
         "everything": scores[ALL],
-        "nothing": scores[ALONE],
+        "nothing": scores[OWN],
         "one source at random": float(np.mean(sources)),
         "the worst source": min(sources),
     }
@@ -75,7 +77,7 @@ def interval(values: np.ndarray) -> str:
     """The mean, and 95 % of what it is when main datasets are drawn with replacement."""
     drawn = np.random.default_rng(0).choice(values, (RESAMPLES, len(values))).mean(axis=1)
     low, high = np.percentile(drawn, [2.5, 97.5])
-    return f"{values.mean():.1f} ({low:.1f} to {high:.1f})"
+    return f"{values.mean():.1f} [{low:.1f}, {high:.1f}]"
 
 
 def show(outcomes: Mapping[str, Scores], scores: Mapping[str, Scores]) -> None:
@@ -92,22 +94,22 @@ def show(outcomes: Mapping[str, Scores], scores: Mapping[str, Scores]) -> None:
 
 
 def main(trees: list[Path]) -> None:
-    scores, outcomes, rows = collect(trees), {}, []
+    scores, outcomes, rows = collect(read(trees)), {}, []
     if not scores:
         print("no main dataset has run alone, with each source and with all of them: name such trees", file=sys.stderr)
         raise SystemExit(2)
     with progress.bar("asking the adviser", len(scores), "datasets") as advance:
         for name, found in scores.items():
-            sources = [load(source) for source in found if source not in (ALONE, ALL)]
+            sources = [load(source) for source in found if source not in (OWN, ALL)]
             advice = advise(load(name), sources, trust_dynamics=True)
-            ids = {load(source).name: source for source in found if source not in (ALONE, ALL)}
+            ids = {load(source).name: source for source in found if source not in (OWN, ALL)}
             named = {data: found[id] for data, id in ids.items()}
-            outcomes[name] = choices(advice, {**named, ALONE: found[ALONE], ALL: found[ALL]})
+            outcomes[name] = choices(advice, {**named, OWN: found[OWN], ALL: found[ALL]})
             rows += [
                 [name, c.name, round(named[c.name], 2), place, *(round(x, 3) for x in numbers(c))]
                 for place, c in enumerate(advice.candidates, 1)
             ]
-            rows += [[name, way, round(found[way], 2), *[""] * 6] for way in (ALONE, ALL)]
+            rows += [[name, way, round(found[way], 2), *[""] * 6] for way in (OWN, ALL)]
             advance()
     show(outcomes, scores)
     with files.atomic(HERE / "regret.csv") as part, open(part, "w", newline="", encoding="utf-8") as file:
