@@ -113,6 +113,18 @@ def test_interval_covers_the_true_mean(widen, expected):
     assert covered / 1000 == pytest.approx(expected, abs=3.3 * math.sqrt(expected * (1 - expected) / 1000))
 
 
+def test_interval_over_settings_is_students_for_a_mean():
+    """Settings of one group each; in pairs of equals, as if there were half as many; the whole of them gives none."""
+    values = np.random.default_rng(0).normal(50, 20, 40)
+    found = aggregate.bootstrap_settings(aggregate.mean, Scores.of([[x] for x in values]), np.arange(40))
+    assert found == pytest.approx(aggregate.student(values, center=values.mean()), rel=0.02)
+    pairs = Scores.of([[x] for x in np.repeat(values, 2)])
+    grouped = aggregate.bootstrap_settings(aggregate.mean, pairs, np.repeat(np.arange(40), 2))
+    assert grouped == pytest.approx(found)
+    for scores, groups in ((pairs, [0] * 80), (pairs, [0, 0, *range(1, 79)]), (SMALL, [0, 1])):
+        assert math.isnan(aggregate.bootstrap_settings(aggregate.mean, scores, groups).low)
+
+
 def test_plain_interval_equals_scipys_bootstrap():
     """One setting: stratification changes nothing, and SciPy's percentile bootstrap is the reference."""
     runs = np.random.default_rng(0).normal(50, 10, 30)

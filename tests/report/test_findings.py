@@ -11,6 +11,7 @@ import pytest
 
 from utds import report
 from utds.algorithms import CQL, registry
+from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
 from utds.report import findings, rows, text
@@ -268,6 +269,32 @@ def test_one_seed_on_many_main_datasets_gives_an_interval_over_them(tmp_path, wr
     assert gain.gain == pytest.approx((200 / 6, 200 / 6 - half, 200 / 6 + half), rel=1e-4)
     assert "95 % interval over main datasets" in text.sentence(found, gain)
     assert "sharing helps: +33.3 points on average (1 seed" in text.title(found, gain)
+
+
+def test_one_seed_on_many_main_datasets_gives_aggregates_intervals_over_them(tmp_path, write_run):
+    """For a mean over independent datasets that is nearly Student's interval."""
+    values = {
+        "random": 10.0,
+        "medium": 35.0,
+        "replay": 50.0,
+        "medium-replay": 62.0,
+        "medium-expert": 80.0,
+        "expert": 95.0,
+    }
+    for kind, score in values.items():
+        write_run(tmp_path / f"{kind}-alone", f"walker-walk/{kind}", (), "utds", (20.0,))
+        write_run(tmp_path / kind, f"walker-walk/{kind}", OTHER, "utds", (score,))
+    found = report.study([tmp_path])
+    together = findings.aggregates(found, "final", findings.scopes(found)[0])
+    assert together.over == "data"
+    shared, alone = together.rows
+    student = aggregate.student(list(values.values()), center=float(np.mean(list(values.values()))))
+    assert shared.statistics["mean"] == pytest.approx(student, rel=0.05)
+    assert alone.statistics["IQM"] == pytest.approx((20, 20, 20))
+    assert "intervals are over main datasets" in text.to_markdown(found)
+    write_run(tmp_path / "two-seeds", "walker-walk/expert", (), "utds", (20.0, 20.0))
+    found = report.study([tmp_path])
+    assert findings.aggregates(found, "final", findings.scopes(found)[0]).over == "seeds"
 
 
 def test_the_sentence_names_where_sharing_hurts(tmp_path, write_run):

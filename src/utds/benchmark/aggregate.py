@@ -11,6 +11,9 @@ in one call:
 Intervals. Runs are resampled within each setting. Of n runs that shows only (n-1)/n of the variance: with three runs a
 plain percentile interval covers 89 %, not 95 %. `bootstrap` therefore widens the percentiles about the statistic's
 value by √(n/(n-1)) and by Student's t over the normal quantile; `widen=False` gives the plain interval.
+
+With one run a setting there is nothing to resample within it: `bootstrap_settings` draws whole settings, and its
+interval says what to expect of other such settings, not how another seed would come out.
 """
 
 from __future__ import annotations
@@ -159,6 +162,34 @@ def bootstrap(
     return Interval(value, low, high) if np.ndim(value) else Interval(float(value), float(low), float(high))
 
 
+def bootstrap_settings(
+    statistic: Statistic,
+    scores: Scores,
+    groups: ArrayLike,
+    resamples: int = 10_000,
+    seed: int = 0,
+    level: float = 0.95,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
+) -> Interval:
+    """A statistic with its percentile-bootstrap interval over settings of one run each, widened as `bootstrap`'s is.
+
+    Settings that hang together, such as those of one main dataset, have the same number in `groups` [M] and are drawn
+    together. NaN bounds where a setting has several runs, where groups differ in size, and where there is one alone.
+    """
+    value = statistic(scores)
+    _, which, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    count = sizes.size
+    if (scores.counts != 1).any() or (sizes != sizes[0]).any() or count < 2:
+        return Interval(value, np.full_like(value, math.nan), np.full_like(value, math.nan))
+    members = np.argsort(which, kind="stable").reshape(count, sizes[0])
+    drawn = np.random.default_rng(seed).integers(count, size=(resamples, count))
+    chosen = members[drawn].reshape(resamples, -1)  # [R, M]
+    parts = np.array_split(chosen, -(-chosen.size // CHUNK))
+    found = np.concatenate([statistic(replace(scores, values=scores.values[part])) for part in parts])
+    ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return Interval(value, *np.clip(value + _wider(count / (count - 1), count - 1, level) * (ends - value), *bounds))
+
+
 def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
     """The difference of two means with Welch's interval, for one setting; NaN bounds below two runs each."""
     x, y = np.asarray(runs, np.float64), np.asarray(others, np.float64)
@@ -221,6 +252,11 @@ def _widening(tables: Sequence[Scores], level: float) -> float:
     counts = np.concatenate([table.counts for table in tables])
     spare = int((counts - 1).sum())
     variance = (1 / counts).sum() / ((counts - 1) / counts**2).sum()
+    return _wider(variance, spare, level)
+
+
+def _wider(variance: float, spare: int, level: float) -> float:
+    """The factor for a share of the variance that resampling doesn't show, known from so many degrees of freedom."""
     upper = (1 + level) / 2
     return math.sqrt(variance) * float(stats.t.ppf(upper, spare) / stats.norm.ppf(upper))
 

@@ -19,7 +19,7 @@ from utds.report.table import Outcome, Setting, Study
 EVERYTHING = "all domains"
 WHICH = ("final", "best")  # the score after the last step; the highest along the way
 TAUS = 61  # points of a performance profile
-PROFILE_RESAMPLES = 2_000
+RESAMPLES, PROFILE_RESAMPLES = 10_000, 2_000
 TARGETS = (50.0, 100.0)  # of optimality gaps: the paper's, and the reference expert
 MARGIN = 0.01  # of the scale of scores, or of the returns alone, that a clear gain must exceed
 LEAST_MAINS = 5  # main datasets, for an interval over them where no setting has repeats
@@ -71,6 +71,7 @@ class Aggregates:
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
     taus: Array
+    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where there are none
 
 
 class Ablation(NamedTuple):
@@ -170,19 +171,26 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     }
     rows += [(label, True, outcomes) for label, outcomes in whole.items()]
     taus = _taus([run for _, _, outcomes in rows for outcome in outcomes for run in outcome.runs(which)], study.measure)
-    tables = [
-        (label, alone, Scores.of([outcome.runs(which) for outcome in outcomes])) for label, alone, outcomes in rows
-    ]
+    once = all(len(outcome.seeds) == 1 for _, _, outcomes in rows for outcome in outcomes)
+    over: Literal["seeds", "data"] = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
+
+    def row(label: str, alone: bool, outcomes: list[Outcome]) -> Row:
+        scores = Scores.of([outcome.runs(which) for outcome in outcomes])
+        groups = [mains.index(outcome.setting.main) for outcome in outcomes] if over == "data" else None
+        return _row(label, alone, scores, groups, taus, study.measure)
+
     return Aggregates(
         scope=scope,
         settings=common,
-        rows=tuple(_row(label, alone, scores, taus, study.measure) for label, alone, scores in tables),
+        rows=tuple(row(*each) for each in rows),
         left_out=tuple(label for label in study.sharing if label not in compared),
         taus=taus,
+        over=over,
     )
 
 
-def _row(label: str, alone: bool, scores: Scores, taus: Array, measure: str) -> Row:
+def _row(label: str, alone: bool, scores: Scores, groups: list[int] | None, taus: Array, measure: str) -> Row:
+    """Intervals are over runs, or over `groups` of settings where there are any."""
     statistics: dict[str, aggregate.Statistic] = {
         "median": aggregate.median,
         "IQM": aggregate.iqm,
@@ -191,9 +199,15 @@ def _row(label: str, alone: bool, scores: Scores, taus: Array, measure: str) -> 
     if measure == "score":  # returns have no common target to fall short of
         for target in TARGETS:
             statistics[f"gap to {target:.0f}"] = functools.partial(aggregate.optimality_gap, target=target)
-    found = aggregate.bootstrap(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1), scores)
+
+    def interval(statistic: aggregate.Statistic, resamples: int, bounds: tuple[float, float]) -> Interval:
+        if groups is None:
+            return aggregate.bootstrap(statistic, scores, resamples=resamples, bounds=bounds)
+        return aggregate.bootstrap_settings(statistic, scores, groups, resamples=resamples, bounds=bounds)
+
+    found = interval(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1), RESAMPLES, (-math.inf, math.inf))
     profiles = (
-        aggregate.bootstrap(lambda s, f=f: f(s, taus), scores, resamples=PROFILE_RESAMPLES, bounds=(0, 1))
+        interval(lambda s, f=f: f(s, taus), PROFILE_RESAMPLES, (0, 1))
         for f in (aggregate.profile, aggregate.mean_profile)
     )
     each = {name: Interval(*(float(x[i]) for x in found)) for i, name in enumerate(statistics)}

@@ -116,6 +116,7 @@ def _aggregate(study: Study, found: Aggregates) -> dict[str, Any]:
     return {
         "settings": len(found.settings),
         "left_out": found.left_out,
+        "over": found.over,
         "names": names,
         "rows": found.rows,
         "statistics": [(name, figures.statistic(study, found, name)) for name in names],
