@@ -10,7 +10,7 @@ import pytest
 import utds
 from utds import adviser
 from utds.adviser import dynamics, ranking, robinson
-from utds.adviser.advice import RELIABILITY, Advice, Candidate, Option, draw, number, worth
+from utds.adviser.advice import BETTER, NO_BETTER, RELIABILITY, Advice, Candidate, Option, draw, number, worth
 from utds.adviser.dynamics import Check
 from utds.cli import main
 from utds.cli.advise import _two_lines
@@ -98,6 +98,20 @@ def test_how_good_predictions_are_is_what_the_docs_measure():
     assert re.findall(r"(\d+\.\d)[ ,.]", RELIABILITY) == [
         regret[way] for way in ("the adviser's first choice", "everything", "one source at random", "nothing")
     ]
+
+
+def test_what_to_expect_of_sharing_is_what_the_docs_measure():
+    text = (Path(__file__).parents[2] / "docs" / "results" / "robots.md").read_text(encoding="utf-8")
+    found = dict(re.findall(r"^\| UTDS \| (shared|own) \|.*\| (\d+ of \d+) \|$", text, flags=re.MULTILINE))
+    assert found["shared"] in BETTER and found["own"] in NO_BETTER
+
+
+def test_advice_says_what_to_expect_where_no_shared_episode_is_better():
+    """Of two candidates whose episodes are worse than the main data's, it says that the choice matters little."""
+    better, worse = (_advice(own) for own in (50.0, 500.0))
+    assert BETTER in better.recommendation and NO_BETTER not in better.recommendation
+    assert f"{NO_BETTER}: train on main alone too" in worse.recommendation
+    assert "all of them at once did as well" in worse.recommendation
 
 
 def test_the_picture_ranks_by_score_and_leaves_its_width_to_the_data():

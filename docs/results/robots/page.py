@@ -4,6 +4,7 @@ Adds the runs to scores.csv beside this file, which has those of before, writes 
 them, and prints the tables.
 """
 
+import csv
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -149,6 +150,24 @@ def methods(study: Study) -> None:
         row(label(name), *cells)
 
 
+def better_sources(study: Study) -> None:
+    """What sharing adds, by whether the shared episodes beat the own data's: best tenth against best tenth."""
+    print("\n### Gain from sharing, by whose best tenth of episodes returns more, with intervals over settings\n")
+    with open(HERE / "regret.csv", newline="", encoding="utf-8") as file:
+        told = [line for line in csv.DictReader(file) if line["place"]]
+    shared_best = {tuple(line[name].split("/")[0] for name in ("main", "shared")): line["best tenth"] for line in told}
+    header("method", "the better episodes are", "gain", "settings that gain")
+    for name in study.sharing:
+        gains: dict[bool, list[float]] = {True: [], False: []}
+        for cell, alone in pairs(study, name):
+            best = shared_best[cell.setting.task, f"{cell.setting.domain}-{cell.setting.source}"]
+            recorded = next(found.recorded for found in alone.results if found.recorded)
+            gains[float(best) > recorded[1]].append(float(cell.final.mean() - alone.final.mean()))
+        for words, better in (("shared", True), ("own", False)):
+            rises = sum(value > 0 for value in gains[better])
+            row(label(name), words, over_settings(gains[better]), f"{rises} of {len(gains[better])}")
+
+
 def aggregates(study: Study) -> None:
     """Every method over the settings that all of them ran."""
     for scope in findings.scopes(study):
@@ -244,6 +263,7 @@ def main(roots: list[Path]) -> None:
     rivals(study)
     levels(study)
     methods(study)
+    better_sources(study)
     aggregates(study)
     statements(study)
     settings(study)

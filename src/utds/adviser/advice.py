@@ -21,6 +21,9 @@ RELIABILITY = (
     "than the best choice, sharing everything 10.3, a random source 13.3, nothing 42.3. On 45 held-out settings of the "
     "point mass, predicted and measured returns with sharing have a rank correlation of 0.85, gains one of 0.27."
 )
+# What came of sharing with UTDS on three robots, by whether the shared episodes beat the main data's own best tenth.
+BETTER = "Sharing such data raised the score in 21 of 21 settings of three robots."
+NO_BETTER = "Such sharing raised the score in 12 of 27 settings of three robots"
 
 
 @dataclass(frozen=True)
@@ -159,10 +162,15 @@ def _choose(advice: Advice) -> str:
     if better.worth.best > advice.worth.best:
         text += (
             f" The best episodes of {better.name} return {better.worth.best:.0f} under {advice.task}, "
-            f"the main data's own {advice.worth.best:.0f}."
+            f"the main data's own {advice.worth.best:.0f}. {BETTER}"
         )
     else:
-        text += f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds coverage only."
+        text += (
+            f" No episode set to share beats the main data's best ({advice.worth.best:.0f}): it adds coverage only. "
+            f"{NO_BETTER}: train on {advice.main} alone too, and compare."
+        )
+        if len(advice.options) > 1:
+            text += " Which dataset is shared mattered little there, and all of them at once did as well."
     return text
 
 
