@@ -1,10 +1,12 @@
 """Collection: what it records, what a kill leaves behind, and the kinds of data made from it."""
 
 import json
+import shlex
 import shutil
 
 import numpy as np
 import pytest
+import tyro
 
 from utds import serialization
 from utds.collection import Collect, kinds, ladder
@@ -121,6 +123,30 @@ def test_other_options_in_the_same_folder_are_refused(tmp_path):
     Collection(tmp_path, Collect(TASK, steps=2_000_000, **OPTIONS))  # going on for longer is fine
 
 
+def test_fewer_steps_than_are_recorded_are_refused(tmp_path):
+    """Policies and a learner from beyond the end would count as the shorter collection's."""
+    Collection(tmp_path, Collect(TASK, steps=480, **OPTIONS)).run()
+    Collection(tmp_path, Collect(TASK, steps=960, **OPTIONS))
+    with pytest.raises(ConfigError, match="holds more than the 320 steps asked for; give more --steps"):
+        Collection(tmp_path, Collect(TASK, steps=320, **OPTIONS))
+    Collection(tmp_path, Collect(TASK, steps=480, **OPTIONS))  # asking for more was a mistake
+
+
+def test_the_command_of_a_collection_is_one_that_can_be_typed():
+    config = Collect(TASK, layer_norm=False, share="my collections/jump", lr=1e-3)
+    argv = shlex.split(config.command)
+    assert argv[:2] == ["utds", "collect"] and "--share 'my collections/jump'" in config.command
+    assert tyro.cli(Collect, args=argv[2:]) == config
+
+
+def test_data_of_a_collection_without_layer_norm_by_an_earlier_version_is_known():
+    config = Collect(TASK, layer_norm=False, **OPTIONS)
+    told = kinds._collected(config, "uniform", 8).replace("--no-layer-norm", "--layer-norm False")
+    made = Dataset.from_arrays(np.zeros((3, 2)), np.zeros((2, 2)), np.zeros(2), task=TASK, description=told)
+    made.save(f"{TASK}/uniform")
+    assert kinds.stored(config, "uniform", 8) and not kinds.stored(Collect(TASK, **OPTIONS), "uniform", 8)
+
+
 def test_a_collection_of_an_earlier_version_goes_on(tmp_path):
     config, path = Collect(TASK, lr=1e-3, **OPTIONS), tmp_path / "config.json"
     Collection(tmp_path, config)
@@ -231,6 +257,8 @@ def test_the_best_policy_is_the_best_of_fresh_episodes(tmp_path):
 def test_missing_policies_and_wrong_kinds_are_one_line(tmp_path):
     with pytest.raises(DataError, match=f"utds collect {TASK}"):
         ladder.load(TASK)
+    with pytest.raises(DataError, match=r"there is no file .*absent\.safetensors; give one that utds collect"):
+        ladder.load(TASK, tmp_path / "absent.safetensors")
     with pytest.raises(ConfigError, match="no kind of data called 'mediun'"):
         kinds.checked(["mediun"])
     assert kinds.checked([]) == kinds.KINDS

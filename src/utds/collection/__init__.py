@@ -3,6 +3,7 @@
 Here stands what `utds collect` asks for; light, so that the command line's help is quick.
 """
 
+import shlex
 from dataclasses import dataclass, fields
 from typing import Annotated
 
@@ -68,5 +69,12 @@ class Collect:
     def command(self) -> str:
         """The command line that asks for this."""
         shown = [f for f in fields(self)[1:] if f.name in ("steps", "seed") or getattr(self, f.name) != f.default]
-        options = [f"--{f.name.replace('_', '-')} {getattr(self, f.name)}" for f in shown]
+        options = [_option(f.name.replace("_", "-"), getattr(self, f.name)) for f in shown]
         return " ".join(["utds collect", self.task, *options])
+
+
+def _option(name: str, value: object) -> str:
+    """As the command line wants it: --no-layer-norm, or --share 'my collections/jump'."""
+    if isinstance(value, bool):
+        return f"--{name}" if value else f"--no-{name}"
+    return f"--{name} {shlex.quote(str(value))}"

@@ -77,6 +77,7 @@ def stored(config: Collect, kind: str, episodes: int) -> bool:
     command = found.metadata.description
     for former, now in FORMER_NAMES.items():
         command = command.replace(f"--{former} ", f"--{now.replace('_', '-')} ")
+    command = command.replace("--layer-norm False", "--no-layer-norm")  # as earlier versions wrote it
     return command == _collected(config, kind, episodes)
 
 

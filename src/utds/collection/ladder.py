@@ -87,9 +87,12 @@ def nearest(returns: Sequence[float], level: float) -> int:
 def load(task: str, path: Path | None = None) -> Ladder:
     """A task's ladder: the one that ships with the package, or a file."""
     domains.task(task)
-    path = path or FOLDER / f"{task}.safetensors"
-    if not path.exists():
+    shipped = FOLDER / f"{task}.safetensors"
+    if path is None and not shipped.exists():
         raise DataError(f"no policies for {task} ship with this version; make your own with: utds collect {task}")
+    path = path or shipped
+    if not path.exists():
+        raise DataError(f"there is no file {path}; give one that utds collect {task} --ladder FILE wrote")
     arrays, meta = serialization.read(path)
     if meta.get("kind") != "ladder" or meta.get("task") != task:
         raise DataError(f"{path} is no ladder of policies for {task}")

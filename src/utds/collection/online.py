@@ -260,7 +260,7 @@ class Collection:
         return (state, learnt) if learnt <= recorded else (None, 0)
 
     def _claim_folder(self) -> None:
-        """Write the config, or compare it with the one that is there: `steps` may grow, the rest must be the same."""
+        """Write the config, or compare it with the one that is there: only `steps` may differ."""
         path, mine = self.folder / "config.json", asdict(self.config)
         if path.exists():
             theirs = _config(self.folder)
@@ -270,6 +270,11 @@ class Collection:
                         f"{self.folder} holds a collection with {name}={theirs.get(name)!r}, not {value!r}; "
                         "give the same options to resume it, or another folder"
                     )
+        if self._round_path(self._rounds).exists():  # what was recorded and learnt beyond the end would stay and count
+            raise ConfigError(
+                f"{self.folder} holds more than the {self.total_steps} steps asked for; "
+                "give more --steps to resume it, or another folder"
+            )
         files.write_json(path, mine | ({"shared_rounds": len(self._shared)} if self._shared else {}))
 
 
