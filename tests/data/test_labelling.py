@@ -341,6 +341,48 @@ def test_labellings_that_make_no_sense_are_refused(text):
         labelling.make(text)
 
 
+def test_a_file_that_is_called_as_a_library_is_told_apart_by_its_code_too(tmp_path):
+    """A library's code isn't looked into, and an edit would have found the labels of the code before."""
+    path = tmp_path / "random.py"
+    plain = labelling.make(written(path)).identity
+    assert labelling.make(written(path, target="0.6")).identity != plain
+    assert labelling.make(written(path)).identity == plain
+    assert plain.rpartition("@")[2] == labelling.make(written(tmp_path / "rewards.py")).identity.rpartition("@")[2]
+
+
+def test_a_file_may_hold_a_dataclass_and_its_folder_an_at_sign(tmp_path):
+    folder = tmp_path / "a@b"
+    folder.mkdir()
+    (folder / "mine.py").write_text(
+        "from __future__ import annotations\nimport dataclasses\nimport typing\n"
+        "@dataclasses.dataclass\nclass Reach:\n    kind: typing.ClassVar[str] = 'near'\n    scale: float = 2.0\n"
+        "    def __call__(self, s, a, t):\n        return self.scale * t[:, 0]\nreach = Reach()\n"
+    )
+    made = labelling.make(f"{folder}/mine.py:reach")
+    assert labelling.make(made.identity).identity == made.identity
+    with pytest.raises(DataError, match=r"mine\.py:reach changed"):
+        labelling.make(f"{folder}/mine.py:reach@{'0' * 16}")
+
+
+def test_labels_are_made_where_they_cannot_be_kept(record, monkeypatch):
+    """A store that is shared is often read-only."""
+    kept = without(record("pointmass-reach-top-left"), "task_rewards").save("pointmass-reach-top-left/random")
+    folder = ids.folder(kept.name)
+    (folder / "relabelled").write_text("no folder")  # for root, too, nothing can be written below
+    labels = Known().label(kept, kept.metadata.task_names[1])
+    np.testing.assert_array_equal(labels, Known().label(without(kept), kept.metadata.task_names[1]))
+
+
+def test_labels_that_are_no_numbers_are_refused_by_their_row(record, monkeypatch):
+    main, other = (without(record(f"pointmass-reach-{at}"), "task_rewards") for at in ("top-left", "top-right"))
+    domain = domains.get("pointmass")
+    old = domain.reward
+    broken = dataclasses.replace(domain, reward=lambda f, a: np.where(f["qpos"][:, :1] < 9, np.nan, old(f, a)))
+    monkeypatch.setitem(registry._DOMAINS, "pointmass", broken)
+    with pytest.raises(DataError, match=r"labels of pointmass-reach-top-right, row 0 \(episode 0, step 0\): nan"):
+        share(main, other)
+
+
 @pytest.mark.parametrize(("code", "message"), [("x = 1", "has no function 'f'"), ("1 / 0", "ZeroDivisionError")])
 def test_files_that_hold_no_function_are_refused(tmp_path, code, message):
     (tmp_path / "mine.py").write_text(code)

@@ -34,8 +34,9 @@ def cached(
             if "values" in found and found["values"].shape == shape and found["values"].dtype == np.float32:
                 return found
     made = compute()
-    with files.atomic(path) as part, open(part, "wb") as file:
-        np.savez(file, **made)  # type: ignore[arg-type]  # floats: nothing to pickle
+    with contextlib.suppress(DataError):  # a store that is read-only, or a full disk: the labels are there all the same
+        with files.atomic(path) as part, open(part, "wb") as file:
+            np.savez(file, **made)  # type: ignore[arg-type]  # floats: nothing to pickle
     return made
 
 
@@ -48,6 +49,7 @@ def _path(dataset: Dataset, key: Mapping[str, object]) -> Path | None:
     return folder / "relabelled" / f"{digest}.npz" if (folder / "data").is_dir() else None
 
 
+OWN = "utds_rewards_"  # begins the names of modules made from reward files, which may be called as a library is
 # Counted by name alone, not by their code, as is the standard library.
 _LIBRARIES = {"numpy", "scipy", "jax", "mujoco", "dm_control", "gymnasium", "torch", "pandas", "sklearn", "numba"}
 
@@ -85,7 +87,8 @@ def _feed(digest: Any, value: Any, seen: set[int]) -> None:
         digest.update(value.co_code + repr((value.co_names, value.co_varnames)).encode())
         _feed(digest, value.co_consts, seen)
     elif isinstance(value, types.ModuleType | type | np.ufunc | types.BuiltinFunctionType):
-        digest.update(f"{getattr(value, '__module__', '')}.{value.__name__}".encode())
+        module = (getattr(value, "__module__", "") or "").removeprefix(OWN)  # as digests have always had it
+        digest.update(f"{module}.{value.__name__}".encode())
         if isinstance(value, type) and not _is_library(value.__module__):
             _feed(digest, (value.__bases__, _members(value)), seen)
     elif isinstance(value, functools.partial):

@@ -16,6 +16,8 @@ recorded without rewards is labelled like the rest.
 
 import importlib.util
 import math
+import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -25,7 +27,7 @@ from typing import Protocol
 import numpy as np
 
 from utds.data import actions as units
-from utds.data.cache import cached, code_digest
+from utds.data.cache import OWN, cached, code_digest
 from utds.data.columns import KNOWN, ZERO
 from utds.data.dataset import Dataset
 from utds.data.options import build, parse
@@ -35,6 +37,7 @@ from utds.version import __version__
 
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], object]
 
+_DIGEST = 16  # hexadecimal digits of a function's code that stand in its identity
 _STATES = 1 << 18  # per pass: physics is the widest column, so it is never read whole
 _OTHERS = "learned, zero, a goal such as goal:0=0.5,1=-0.2, or a function of your own as file.py:name"
 _FORMS = f"known, {_OTHERS}"
@@ -241,7 +244,7 @@ class FunctionReward(Labelling):
     @cached_property
     def identity(self) -> str:
         called = getattr(self.function, "__name__", type(self.function).__name__)
-        return f"{self.source or f'function:{called}'}@{code_digest(self.function)[:16]}"
+        return f"{self.source or f'function:{called}'}@{code_digest(self.function)[:_DIGEST]}"
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         meta, rewards = dataset.metadata, np.empty(dataset.size, np.float32)
@@ -294,12 +297,12 @@ class GoalReward(Labelling):
 
 def _from_file(text: str) -> FunctionReward:
     """The function of a line "file.py:name" or "file.py:name@digest"; the file is run."""
-    source, _, digest = text.partition("@")
+    source = re.sub(rf"@[0-9a-f]{{{_DIGEST}}}\Z", "", text)  # a folder may have an @ in its name too
     path, _, name = source.rpartition(":")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    spec = importlib.util.spec_from_file_location(f"{OWN}{Path(path).stem}", path)
     if not Path(path).is_file() or spec is None or spec.loader is None:
         raise DataError(f"{path} is no Python file; give the reward function as file.py:name")
-    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
     try:
         spec.loader.exec_module(module)
     except Exception as error:
@@ -308,7 +311,7 @@ def _from_file(text: str) -> FunctionReward:
     if not callable(found):
         raise DataError(f"{path} has no function {name!r}")
     made = FunctionReward(found, source)
-    if digest and made.identity != text:
+    if source != text and made.identity != text:
         raise DataError(f"{source} changed: it is {made.identity} now, not {text}; restore it, or label anew")
     return made
 
