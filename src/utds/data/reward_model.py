@@ -23,6 +23,13 @@ from utds.errors import ConfigError, DataError
 from utds.networks import MLP, Normalizer, ensemble, fit, init_ensemble, mlp
 from utds.version import __version__
 
+_LIMITS = {  # of the options that are counts; the upper ones keep a mistyped number from filling the memory
+    "num_models": (2, 1_000),
+    "hidden": (1, 100_000),
+    "steps": (1, 10_000_000),
+    "batch_size": (1, 1_000_000),
+    "seed": (0, 2**32 - 1),  # what a key of JAX can hold
+}
 FORMER_NAMES = {"members": "num_models", "batch": "batch_size", "learning_rate": "lr"}  # in stored identities
 
 
@@ -42,6 +49,13 @@ class LearnedReward:
     def __post_init__(self) -> None:
         if self.num_models < 2:
             raise ConfigError(f"num_models is {self.num_models}; it takes two to tell how sure a learned reward is")
+        for name, (lowest, highest) in _LIMITS.items():
+            value = getattr(self, name)
+            for number in value if isinstance(value, tuple) else (value,):
+                if not lowest <= number <= highest:
+                    raise ConfigError(f"{name}={number} must lie between {lowest} and {highest}")
+        if not 0 < self.lr <= 1:
+            raise ConfigError(f"lr={self.lr} must lie above 0 and be at most 1")
         if not 0 <= self.penalty < math.inf:
             raise ConfigError(f"penalty is {self.penalty}; subtract a non-negative number of standard deviations")
         if not 0 < self.held_out < 1:
