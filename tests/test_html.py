@@ -79,7 +79,7 @@ def test_advice():
     assert found.recommendation in words and tree.find(".//tbody/tr/td").text == "main/b"
 
 
-@pytest.mark.parametrize("values", [[], [np.nan], [1.0], [2.0, 2.0], [1.0, np.nan, 3.0]])
+@pytest.mark.parametrize("values", [[], [np.nan], [1.0], [2.0, 2.0], [1.0, np.nan, 3.0], [1.0, 1.0 + 2e-16]])
 def test_charts_of_anything(values):
     shown = [
         html.sparkline(values, EVIL),

@@ -1,5 +1,6 @@
 """How objects show themselves in a notebook: small tables and charts as inline SVG. Everything given is escaped."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -61,10 +62,14 @@ def histogram(values: ArrayLike, label: str) -> Markup:
     ys = _finite(values)
     if len(ys) == 0:
         return Markup("–")
-    counts, _ = np.histogram(ys, min(BINS, len(ys)))
+    low, high, bins = float(ys.min()), float(ys.max()), min(BINS, len(ys))
+    if math.isclose(low, high, rel_tol=1e-12):  # rounding leaves no room for intervals
+        counts = np.where(np.arange(bins) == bins // 2, len(ys), 0)
+    else:
+        counts, _ = np.histogram(ys, bins)
     step, unit = WIDTH / len(counts), (HEIGHT - 2) / counts.max()
     bars = (_BAR.format(i * step, HEIGHT - n * unit, 0.85 * step, n * unit) for i, n in enumerate(counts.tolist()))
-    name = f"{label}: {ys.min():.4g} to {ys.max():.4g}"
+    name = f"{label}: {low:.4g} to {high:.4g}"
     return _SVG.format(WIDTH, HEIGHT, WIDTH, HEIGHT, name, Markup("").join(bars))
 
 

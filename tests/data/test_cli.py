@@ -84,6 +84,12 @@ def test_show(stored, capsys):
         assert word in printed
 
 
+def test_show_with_an_experts_return_alone(coded, capsys):
+    coded(0, [3], expert_return=9).save("coded/partly")
+    data.show("coded/partly")
+    assert "reference" not in capsys.readouterr().out
+
+
 def test_picture_counts_every_episode():
     lines = picture(np.array([0.0] * 5 + [120.0] * 10)).plain.splitlines()
     assert lines[0] == "returns of the episodes: mean 80, median 120, standard deviation 56.57"
@@ -91,6 +97,8 @@ def test_picture_counts_every_episode():
     assert lines[1].split()[-2:] == ["█" * 20, "5"] and lines[-1].split()[-2:] == ["█" * 40, "10"]
     assert sum(int(line.split()[-1]) for line in lines[1:]) == 15
     assert picture(np.ones(3)).plain.endswith("all 3 are 1")
+    assert picture(np.array([1.0, 1.0 + 2e-16])).plain.endswith("all 2 are 1")  # too near for intervals
+    assert "3e-13  █" in picture(np.array([1e-13, 3e-13])).plain  # small is not near
 
 
 def test_verify(stored, capsys):

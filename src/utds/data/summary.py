@@ -1,5 +1,6 @@
 """Datasets in the terminal: a list of them, one in detail, its returns as a picture."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -169,7 +170,7 @@ def facts(dataset: Dataset) -> Table:
         "terminations": int(dataset.read("terminations").sum()),
         "rewards of": ", ".join(meta.task_names),
         "reference": None
-        if meta.expert_return is None
+        if meta.random_return is None or meta.expert_return is None
         else f"random {meta.random_return:g}, expert {meta.expert_return:g}",
         "versions": ", ".join(f"{name} {version}" for name, version in meta.versions.items()),
         "digest": dataset.digest,
@@ -211,7 +212,7 @@ def picture(returns: np.ndarray, title: str = "returns of the episodes") -> Text
     low, high = float(returns.min()), float(returns.max())
     head = f"{title}: mean {returns.mean():.4g}, median {np.median(returns):.4g}, "
     head += f"standard deviation {returns.std():.4g}\n"
-    if low == high:
+    if math.isclose(low, high, rel_tol=1e-12):  # rounding leaves no room for intervals
         return Text(f"{head}all {len(returns)} are {low:.4g}")
     counts, edges = np.histogram(returns, _BINS, (low, high))
     marks = [f"{edge:.4g}" for edge in edges]
