@@ -74,3 +74,14 @@ def test_the_command_line_knows_it():
         [sys.executable, "-m", "utds", "domains"], env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0 and "cheetah-run-backward" in done.stdout
+
+
+def test_a_file_of_ones_own_may_ask_for_domains(tmp_path, monkeypatch):
+    """As one does that varies a robot of the package."""
+    code = "import dataclasses, utds.domains as d\nassert 'walker' in d.names()\n"
+    code += "d.register(dataclasses.replace(d.get('walker'), name='variant'))\n"
+    (tmp_path / "variant.py").write_text(code)
+    monkeypatch.setenv("UTDS_DOMAINS", str(tmp_path / "variant.py"))
+    monkeypatch.setattr(utds.domains.registry, "_DOMAINS", dict(utds.domains.registry._DOMAINS))
+    utds.domains.registry._load_own.cache_clear()
+    assert utds.domains.task("variant-walk")[0].observation_size == 24

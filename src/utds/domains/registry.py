@@ -9,6 +9,7 @@ from utds.errors import DomainError
 
 _BUILT_IN = (walker, quadruped, jaco, pointmass)
 _DOMAINS: dict[str, Domain] = {module.DOMAIN.name: module.DOMAIN for module in _BUILT_IN}
+_loading = False  # whether the user's own files are being run: they may ask for domains themselves
 
 
 def add(domain: Domain) -> None:
@@ -26,7 +27,12 @@ def add(domain: Domain) -> None:
 @functools.cache
 def _load_own() -> None:
     """Run the files that `UTDS_DOMAINS` names, once."""
-    files.run_named("UTDS_DOMAINS", DomainError)
+    global _loading
+    _loading = True
+    try:
+        files.run_named("UTDS_DOMAINS", DomainError)
+    finally:
+        _loading = False
 
 
 def built_in() -> tuple[Domain, ...]:
@@ -36,7 +42,8 @@ def built_in() -> tuple[Domain, ...]:
 
 def names() -> tuple[str, ...]:
     """The names of all domains."""
-    _load_own()
+    if not _loading:
+        _load_own()
     return tuple(_DOMAINS)
 
 
