@@ -55,6 +55,14 @@ def test_standard_errors_are_those_of_leaving_out_one_episode_at_a_time():
     np.testing.assert_allclose(result.error[0], expected, rtol=1e-8)
 
 
+def test_p_values_without_an_effect_are_uniform():
+    """A deviation in either direction counts: of 2 × 200 p-values 5 % lie below 0.05, half of them above 0.5."""
+    random = np.random.default_rng(5)
+    found = np.array([estimate(*simulated(random, np.zeros(2)), floor=0.1).p(0.0) for _ in range(200)]).ravel()
+    assert (found < 0.05).mean() == pytest.approx(0.05, abs=0.035)
+    assert (found > 0.5).mean() == pytest.approx(0.5, abs=0.08)
+
+
 def test_a_margin_forgives_effects_within_it():
     found = estimate(*simulated(np.random.default_rng(3), np.array([0.2, 0.0])), floor=0.1)
     assert found.p(0.0)[0, 0] < 1e-4

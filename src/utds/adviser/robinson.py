@@ -136,9 +136,10 @@ class Effects(NamedTuple):
     episodes: Reals  # [O, K] how many tell something of it
 
     def p(self, margin: float) -> Reals:
-        """P-values [O, K] of effects that are no larger than the margin."""
-        beyond = (np.abs(self.effect) - margin) / np.maximum(self.error, 1e-12)
-        return stats.t.sf(beyond, np.maximum(self.episodes - 1, 1))
+        """P-values [O, K], two-sided, of effects that are no larger than the margin."""
+        size, error, freedom = np.abs(self.effect), np.maximum(self.error, 1e-12), np.maximum(self.episodes - 1, 1)
+        above, below = (stats.t.sf((size + shift) / error, freedom) for shift in (-margin, margin))
+        return np.minimum(1.0, above + below)
 
     def least(self, margin: float) -> float:
         """The least of them, times how many there are."""
