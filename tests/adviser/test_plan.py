@@ -85,6 +85,19 @@ def test_negative_rewards_are_no_reason_to_stop():
     assert planner([walk(0, 10), walk(0, 10, -1)], [np.full(10, -1.0)] * 2).value((0,)) == pytest.approx(-10)
 
 
+def test_an_episode_may_last_as_long_as_the_longest_on_record():
+    """A robot that always falls after five steps, and one that walks on: without a domain the data tells the limit."""
+    own, other = walk(0, 5, terminated=True), walk(0, 40)
+    found = planner([own, other], [np.ones(5), np.ones(40)])
+    assert found.value((0,)) == pytest.approx(40)
+
+
+def test_who_falls_earns_nothing_more():
+    """Every step is worth 1 or more, but an episode of five that ends for good is worth five."""
+    own, other = walk(0, 5, terminated=True), walk(3, 40)
+    assert planner([own, other], [np.ones(5), np.ones(40)]).value() == pytest.approx(5, abs=0.01)
+
+
 def test_long_data_is_cut_into_few_stretches(monkeypatch):
     """The best episode stays when most of the others are left out."""
     monkeypatch.setattr(score, "STRETCHES", 20)

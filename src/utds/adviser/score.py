@@ -79,9 +79,11 @@ class Planner:
         self._step = quick_step(datasets)
         self._stride = min(STRIDE, max(-(-data.size // STRETCHES) for data in datasets))
         self._parts = [self._cut(data, reward) for data, reward in zip(datasets, labels, strict=True)]
-        starts, self._horizon = _task(datasets[0])
+        starts, self._horizon = _task(datasets)
         self._starts = self._scaled(starts)
         self._least = float(min(reward.min() for reward in labels))
+        if any(data.terminations.any() for data in datasets):
+            self._least = min(self._least, 0.0)  # nothing is earned after the end
         self._stake = float(max(reward.max() for reward in labels)) - self._least
         self._joins: dict[tuple[int, int], Join] = {}
 
@@ -180,14 +182,15 @@ class Planner:
         return np.union1d(best, spaced(count, keep - keep // 2))
 
 
-def _task(main: Dataset) -> tuple[Floats, int]:
-    """Start states [n, O] and steps of the task's episode: the domain's own, or those of the main data."""
+def _task(datasets: Sequence[Dataset]) -> tuple[Floats, int]:
+    """Start states [n, O] and steps of the task's episode: the domain's own, or those of the main data and of all."""
+    main = datasets[0]
     name = main.metadata.domain
     if name in domains.names() and domains.get(name).observation_size == main.observation_size:
         with Simulator(name, _STARTS) as simulator:
             return simulator.reset(0).astype(np.float32), simulator.domain.steps
     episodes = spaced(len(main.starts) - 1, _STARTS)
-    return main.observations[main.rows[main.starts[episodes]]], int(np.diff(main.starts).max())
+    return main.observations[main.rows[main.starts[episodes]]], max(int(data.lengths.max()) for data in datasets)
 
 
 def quick_step(datasets: Sequence[Dataset]) -> Floats:
