@@ -42,8 +42,8 @@ def test_probability_of_improvement_by_hand():
 
 def test_profiles_by_hand():
     taus = [0, 20, 25, 80, 101]
-    np.testing.assert_allclose(aggregate.profile(SMALL, taus), [1, (2 / 3 + 1) / 2, (1 / 3 + 1) / 2, 1 / 3, 0])
-    np.testing.assert_allclose(aggregate.mean_profile(SMALL, taus), [1, 1, 1 / 2, 1 / 2, 0])
+    np.testing.assert_allclose(aggregate.profile(SMALL, taus), [1, (1 / 3 + 1) / 2, (1 / 3 + 1) / 2, 1 / 6, 0])
+    np.testing.assert_allclose(aggregate.mean_profile(SMALL, taus), [1, 1 / 2, 1 / 2, 0, 0])
 
 
 def test_area_under_profile_is_the_mean():

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -9,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from utds import report
+from utds import algorithms, report
 from utds.algorithms import CQL, registry
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
@@ -19,6 +20,11 @@ from utds.report.load import BETA
 from utds.report.table import ALL, Setting
 
 MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
+
+
+def alter(folder, **config):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | config))
 
 
 @pytest.fixture
@@ -114,8 +120,7 @@ def test_seeds_of_several_folders_join(tmp_path, write_run):
         rows = [line.split(",") for line in (folder / name).read_text().splitlines()]
         text = "\n".join(",".join([r[0], "1", *r[2:]] if r[0] != "step" else r) for r in rows)
         (folder / name).write_text(text + "\n")
-    config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"seeds": [1]}))
+    alter(folder, seeds=[1])
     (outcome,) = report.study([tmp_path]).outcomes.values()
     assert list(outcome.seeds) == [0, 1] and outcome.final.tolist() == [60, 70]
     assert [c.split("--first-seed ")[1][0] for c in outcome.commands] == [
@@ -160,10 +165,62 @@ def test_ablation_of_beta(benchmark_tree):
     found = report.study([benchmark_tree])
     (ablation,) = findings.ablations(found)
     assert ablation.field == next(iter(BETA)) and ablation.values == (0.5, 1.0, 3.0, 5.0)
-    ((setting, line),) = ablation.lines.items()
-    assert str(setting) == "walker-walk/medium + run"
+    (((setting, label), line),) = ablation.lines.items()
+    assert (str(setting), label) == ("walker-walk/medium + run", "utds")
     assert [line[i].final.mean() for i in (0, 1, 3)] == [42, 72, 67]
     assert "utds · beta_ood=3.0" not in found.algorithms  # compared among themselves alone
+
+
+def test_ablations_of_two_fields_are_a_line_for_each_value_of_the_other(tmp_path, write_run):
+    for initial, decay in itertools.product((1.0, 3.0), (0.5, 0.9)):
+        scores = (10 * initial + 10 * decay,)
+        write_run(tmp_path / f"{initial}-{decay}", MAIN, OTHER, scores=scores, beta_ood=initial, beta_ood_decay=decay)
+    zero = write_run(tmp_path / "zero", MAIN, OTHER, scores=(99.0,), beta_ood=3.0, beta_ood_decay=0.5)
+    alter(zero, rewards="zero")  # another question: no point of these lines
+    found = report.study([tmp_path])
+    initial, decay = findings.ablations(found)
+    lines = {label: [outcome.final.item() for outcome in line] for (_, label), line in initial.lines.items()}
+    assert lines == {"utds": [15, 35], "utds · beta_ood_decay=0.9": [19, 39]}
+    lines = {label: [outcome.final.item() for outcome in line] for (_, label), line in decay.lines.items()}
+    assert lines == {"utds": [35, 39], "utds · beta_ood=1.0": [15, 19]}
+    assert "walker-walk/medium + run, utds · beta_ood=1.0" in report.page.render(found)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"weights": "dynamics:floor=0.05,seed=0"}, {"sampling": "episodes"}, {"rewards": "zero"}], ids=str
+)
+def test_runs_on_pools_of_other_kinds_never_share_a_cell(tmp_path, write_run, asked):
+    """Nor where a preset's name stands for the fields; and own data alone is the same for both where it is so."""
+    write_run(tmp_path / "alone", MAIN, (), scores=(20.0,))
+    write_run(tmp_path / "0", MAIN, OTHER, scores=(50.0,))
+    write_run(tmp_path / "1", MAIN, OTHER, scores=(52.0,))
+    paper = algorithms.to_config(algorithms.make("utds", preset="paper"))
+    for name, algorithm in (("fast", {}), ("paper", {"algorithm": paper})):
+        alter(write_run(tmp_path / name, MAIN, OTHER, scores=(90.0, 94.0)), **asked, **algorithm)
+    alter(write_run(tmp_path / "plain", MAIN, OTHER, scores=(70.0,)), algorithm=paper)
+    found = report.study([tmp_path])
+    ((name, value),) = asked.items()
+    finals = {label: outcome.final.tolist() for (s, label), outcome in found.outcomes.items() if s.source == "run"}
+    words = f"{name}={value}"
+    assert finals == {
+        "utds": [50],
+        f"utds · {words}": [90, 94],
+        f"utds · paper, {words}": [90, 94],
+        "utds · paper": [70],
+    }
+    (setting,) = {setting for setting, _ in found.outcomes if setting.source == "run"}
+    alone = found.single(setting, f"utds · {words}")
+    assert (alone is None) == ("sampling" in asked) and (alone is None or alone.final.tolist() == [20])
+
+
+def test_a_score_that_lacks_somewhere_comes_from_the_return(tmp_path, write_run):
+    """walker-walk scores 0 at 32 and 100 at 971."""
+    folder = write_run(tmp_path / "run", MAIN, OTHER, scores=(50.15,))
+    head, first, *others = (folder / "evaluations.csv").read_text().splitlines()
+    (folder / "evaluations.csv").write_text("\n".join([head, first.rpartition(",")[0] + ",", *others]) + "\n")
+    found = report.study([tmp_path])
+    (outcome,) = found.outcomes.values()
+    assert outcome.curves.shape == (1, 10) and outcome.final.tolist() == pytest.approx([50])
 
 
 def test_unlike_runs_never_share_a_cell(tmp_path, write_run):
@@ -251,7 +308,7 @@ def test_one_seed_gives_no_interval_and_no_verdict(tmp_path, tree):
     found = report.study([tmp_path])
     gain = findings.gain(found, "utds")
     assert gain.verdict == "unknown" and math.isnan(gain.gain.low)
-    assert "run more seeds" in text.sentence(found, gain)
+    assert "run more seeds" in text.sentence(found, gain) and "[nan" not in report.page.render(found)
     assert "Nowhere is the mean lower with sharing" in text.sentence(found, gain)
 
 

@@ -63,6 +63,9 @@ def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
     )
     path.write_text(HEAD + "\n".join(lines) + "\n")
     roles = {label: outcome.role for (_, label), outcome in report.study([path]).outcomes.items()}
+    assert [line for line in report.study([path]).warnings if "β2" in line] == [
+        "utds · beta_ood=1.0: 1 runs of another β2, read from a CSV, are listed but not compared"
+    ]
     assert roles == {
         "utds": "figure",
         "utds · n_step=1": "figure",
@@ -82,6 +85,17 @@ def test_a_file_without_evaluations_has_the_last_one(tmp_path):
     path.write_text(HEAD + "walker,walker-walk,medium,own data,utds,0,1234567,501.5\n")
     assert ",1234567:501.5:50," in rows.to_csv(report.study([path]))  # every digit of the step
     assert outcome.steps.tolist() == [5000] and outcome.final.tolist() == pytest.approx([50])
+
+
+def test_a_file_that_a_spreadsheet_saved(tmp_path):
+    """With the mark that Excel begins UTF-8 with, Windows' line ends, and no number for the recorded data."""
+    path = tmp_path / "results.csv"
+    head = HEAD.replace("\n", ",recorded_return,recorded_best_tenth\r\n")
+    text = f"\ufeff{head}walker,walker-walk,medium,own data,utds,0,5000,501.5,NaN,\r\n"
+    path.write_bytes(text.encode())
+    found = report.study([path])
+    (outcome,) = found.outcomes.values()
+    assert outcome.final.tolist() == pytest.approx([50]) and found.recorded(outcome.setting) is None
 
 
 @pytest.mark.parametrize(

@@ -131,13 +131,13 @@ def gain(scores: Scores, others: Scores) -> Array:
 
 
 def profile(scores: Scores, taus: ArrayLike) -> Array:
-    """F(τ): the share of runs that score τ or more, every setting with the same weight: [..., T]."""
+    """F(τ): the share of runs that score more than τ, every setting with the same weight: [..., T]."""
     weights = np.repeat(1 / (scores.counts * scores.counts.size), scores.counts)  # [K], of each run
     return _share_above(scores.values, weights, taus)
 
 
 def mean_profile(scores: Scores, taus: ArrayLike) -> Array:
-    """The average score distribution: the share of settings whose mean is τ or more: [..., T]."""
+    """The average score distribution: the share of settings whose mean is above τ: [..., T]."""
     means = scores.means()
     return _share_above(means, np.full(means.shape[-1], 1 / means.shape[-1]), taus)
 
@@ -213,10 +213,10 @@ def student(values: ArrayLike, center: float, level: float = 0.95) -> Interval:
 
 
 def _share_above(values: Array, weights: Array, taus: ArrayLike) -> Array:
-    """The weight of values [..., K] at each τ or above, [..., T]: a histogram between the τs, summed from above."""
+    """The weight of values [..., K] above each τ, [..., T]: a histogram between the τs, summed from above."""
     sorted_taus, index = np.unique(np.ravel(taus), return_inverse=True)
     rows, bins = values.reshape(-1, values.shape[-1]), sorted_taus.size + 1
-    where = np.searchsorted(sorted_taus, rows, side="right") + bins * np.arange(len(rows))[:, None]
+    where = np.searchsorted(sorted_taus, rows, side="left") + bins * np.arange(len(rows))[:, None]
     each = np.broadcast_to(weights, rows.shape)
     counted = np.bincount(where.ravel(), each.ravel(), minlength=bins * len(rows)).reshape(len(rows), bins)
     above: Array = np.cumsum(counted[:, ::-1], axis=1, dtype=np.float64)[:, ::-1][:, 1:]

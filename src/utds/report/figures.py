@@ -6,11 +6,11 @@ import numpy as np
 from markupsafe import Markup
 
 from utds import algorithms
-from utds.benchmark.aggregate import Interval
 from utds.data.columns import spaced
+from utds.report import text
 from utds.report.findings import Ablation, Aggregates, Row
 from utds.report.load import OWN, Array, Series
-from utds.report.plot import STYLES, Look, Plot, numbered, short, ticks
+from utds.report.plot import STYLES, Look, Plot, numbered, ticks
 from utds.report.table import RECORDED, Outcome, Setting, Study
 
 POINTS = 60  # of a curve: more can't be told apart at this size
@@ -122,7 +122,7 @@ def statistic(study: Study, found: Aggregates, name: str) -> Markup:
     plot.axes(ticks(*x))
     plot.labels(f"{name}, {study.measure}")
     for i, (row, interval) in enumerate(zip(found.rows[::-1], values[::-1], strict=True)):
-        plot.open(f"{_name(row)}: {_interval(interval)}", algorithm=row.algorithm)
+        plot.open(f"{_name(row)}: {text.interval(interval)}", algorithm=row.algorithm)
         plot.text(104, plot.py(i + 0.5) + 4, _name(row), "tick end strong")
         look = look_of(study, row.algorithm)
         if np.isfinite(interval.low):
@@ -136,7 +136,7 @@ def profile(study: Study, found: Aggregates, which: str) -> Markup:
     """The share of runs (`profile`) or of settings (`mean_profile`) that reach a score, with 95 % bands."""
     taus = found.taus
     plot = Plot((taus[0], taus[-1]), (0, 1), height=222)
-    plot.labels(f"{study.measure} τ", "share at τ or above")
+    plot.labels(f"{study.measure} τ", "share above τ")
     plot.axes(ticks(taus[0], taus[-1], 5), [(v, f"{v:.0%}") for v in (0, 0.25, 0.5, 0.75, 1)])
     for row in found.rows:
         interval, look = getattr(row, which), look_of(study, row.algorithm)
@@ -158,11 +158,11 @@ def ablation(study: Study, found: Ablation) -> Markup:
     plot = Plot((-0.4, len(found.values) - 0.6), y, width=340, height=232)
     plot.labels(found.field, f"final {study.measure}")
     plot.axes([(i, f"{value:g}") for i, value in enumerate(found.values)], ticks(*y))
-    for number, (setting, line) in enumerate(found.lines.items()):
+    for number, ((setting, label), line) in enumerate(found.lines.items()):
         points = [(i, outcome) for i, outcome in enumerate(line) if outcome]
         means = [float(outcome.final.mean()) for _, outcome in points]
         data = {"domain": setting.domain, "task": setting.task, "kind": setting.kind, "source": setting.source}
-        plot.open(f"{setting}: {_list(np.array(means))}", **data)
+        plot.open(f"{setting}, {label}: {_list(np.array(means))}", **data)
         look = numbered(number)
         plot.line([i for i, _ in points], means, look.css)
         plot.dots(((i, run) for i, outcome in points for run in outcome.final), f"dot {look.css}")
@@ -205,7 +205,3 @@ def _name(row: Row) -> str:
 
 def _list(values: Array) -> str:
     return ", ".join(f"{value:.1f}" for value in values)
-
-
-def _interval(interval: Interval) -> str:
-    return f"{short(interval.value)} [{interval.low:z.1f}, {interval.high:z.1f}]"

@@ -13,7 +13,7 @@ import numpy as np
 
 from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval, Scores
-from utds.report.load import BETA, OWN, Array
+from utds.report.load import BETA, OWN, Array, pool_of
 from utds.report.table import Outcome, Setting, Study
 
 EVERYTHING = "all domains"
@@ -79,7 +79,7 @@ class Ablation(NamedTuple):
 
     field: str
     values: tuple[float, ...]
-    lines: dict[Setting, list[Outcome | None]]  # an outcome for each value
+    lines: dict[tuple[Setting, str], list[Outcome | None]]  # by label without the field: an outcome for each value
 
 
 def scopes(study: Study) -> tuple[str, ...]:
@@ -243,18 +243,25 @@ def costs(study: Study) -> Iterator[dict[str, object]]:
 
 
 def ablations(study: Study) -> list[Ablation]:
-    """Runs that differ in one field of β2's schedule alone, each setting a line over the field's values."""
+    """Runs that differ in one field of β2's schedule alone: a line over its values for each setting and all else."""
     found = []
     for field in BETA:
         groups: dict[tuple[Setting, str], dict[float, Outcome]] = defaultdict(dict)
         for (setting, _), outcome in study.outcomes.items():
-            fields = outcome.results[0].fields
-            if outcome.role == "apart" or field not in fields:
+            result = outcome.results[0]
+            if outcome.role == "apart" or field not in result.fields:
                 continue
-            rest = str(sorted((k, str(v)) for k, v in fields.items() if k != field))
-            groups[setting, outcome.results[0].algorithm + rest][fields[field]] = outcome
-        varied = {setting: outcomes for (setting, _), outcomes in groups.items() if len(outcomes) > 1}
+            rest = {k: v for k, v in (result.fields | pool_of(result)).items() if k != field}
+            groups[setting, f"{result.algorithm} {sorted(rest.items())}"][result.fields[field]] = outcome
+        varied = {(s, _without(field, group)): group for (s, _), group in groups.items() if len(group) > 1}
         if varied:
             values = tuple(sorted(set().union(*varied.values())))
-            found.append(Ablation(field, values, {s: [c.get(v) for v in values] for s, c in varied.items()}))
+            found.append(Ablation(field, values, {key: [g.get(v) for v in values] for key, g in varied.items()}))
     return found
+
+
+def _without(field: str, group: dict[float, Outcome]) -> str:
+    """What the labels of outcomes that differ in the field alone have in common."""
+    name, _, rest = next(iter(group.values())).algorithm.partition(" · ")
+    words = ", ".join(word for word in rest.split(", ") if not word.startswith(f"{field}="))
+    return f"{name} · {words}" if words else name

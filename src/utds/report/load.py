@@ -187,7 +187,9 @@ def _seeds(path: Path, seeds: list[int], steps: int, scale: tuple[float, float] 
             raise DataError(f"{path} has no evaluation of seed {seed} at its last step {steps}")
         if not np.isfinite(rows["return"].values).all():
             raise DataError(f"{path} has a return of seed {seed} that is no number")
-        scores = rows.get("score") or as_scores(rows["return"], scale)  # the run may be older than its reference
+        scores = rows.get("score")
+        if scores is None or scores.steps.size < rows["return"].steps.size:  # its reference may have come later
+            scores = as_scores(rows["return"], scale)
         found[seed] = Seed(rows["return"], scores, metrics.get(seed, {}))
     return found
 
@@ -244,14 +246,14 @@ def _on_the_command_line(config: dict[str, Any]) -> bool:
 
 def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
-    fields: dict[str, dict[str, Any]] = {}
-    rewards: dict[str, Any] = {}
-    whole = [result for result in results if result.unlike is None]
-    for name in {result.algorithm for result in whole}:
-        mine = [result for result in whole if result.algorithm == name]
-        fields[name] = _most([result.fields for result in mine])
-        # The rewards of shared data say nothing about runs that share none.
-        rewards[name] = _most([r.config.get("rewards") for r in mine if r.source != OWN] or [KNOWN])
+    fields: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    pools: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
+    for result in results:
+        if result.unlike is None:
+            fields[result.algorithm].append(result.fields)
+            pools[result.algorithm, result.source == OWN].append(pool_of(result))
+    usual_fields = {name: _most(found) for name, found in fields.items()}
+    usual_pools = {key: _most(found) for key, found in pools.items()}
     budgets: dict[tuple[str, bool], list[int]] = defaultdict(list)
     for result in results:
         budgets[_budget(result)].append(result.config["steps"])
@@ -262,12 +264,22 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
         if result.unlike is not None:
             labels.append(_label_of_row(result, other_steps))
             continue
-        common = fields[result.algorithm]
-        unlike = {k: v for k, v in result.fields.items() if k not in common or common[k] != v}
-        if result.source != OWN and result.config.get("rewards") != rewards[result.algorithm]:
-            unlike["rewards"] = result.config.get("rewards")
-        labels.append(_label(result, unlike, other_steps))
+        unlike = _unlike(result.fields, usual_fields[result.algorithm])
+        pool = _unlike(pool_of(result), usual_pools[result.algorithm, result.source == OWN])
+        labels.append(_label(result, unlike, pool, other_steps))
     return labels
+
+
+def pool_of(result: Result) -> dict[str, Any]:
+    """What its pool was asked for beside datasets. The rewards of shared data say nothing about runs that share none."""
+    drawn = {name: result.config.get(name, usual) for name, usual in DRAWN.items()}
+    if drawn["weights"].startswith("arrays@"):  # other arrays for every pool
+        drawn["weights"] = "arrays"
+    return drawn if result.source == OWN else drawn | {"rewards": result.config.get("rewards", KNOWN)}
+
+
+def _unlike(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in usual or usual[name] != value}
 
 
 def _budget(result: Result) -> tuple[str, bool]:
@@ -275,15 +287,14 @@ def _budget(result: Result) -> tuple[str, bool]:
     return result.domain, result.source == OWN
 
 
-def _label(result: Result, unlike: dict[str, Any], other_steps: bool) -> tuple[str, Role]:
-    role: Role = "figure"
+def _label(result: Result, unlike: dict[str, Any], pool: dict[str, Any], other_steps: bool) -> tuple[str, Role]:
     words = [f"{name}={value}" for name, value in unlike.items()]
-    if unlike and set(unlike) <= set(BETA):
-        role = "ablation"
-    elif unlike:
+    ablation = bool(unlike) and set(unlike) <= set(BETA) and not pool
+    if len(words) > 1 and not ablation:
         preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
-        words = words if differences or len(words) < 2 else [preset]
-    return _joined(result, words, role, other_steps)
+        words = words if differences else [preset]
+    words += [f"{name}={value}" for name, value in pool.items()]
+    return _joined(result, words, "ablation" if ablation else "figure", other_steps)
 
 
 def _label_of_row(result: Result, other_steps: bool) -> tuple[str, Role]:

@@ -13,7 +13,7 @@ from utds.benchmark import aggregate
 from utds.benchmark.aggregate import Interval
 from utds.evaluation import fqe
 from utds.report import figures, findings, text
-from utds.report.findings import EVERYTHING, WHICH, Aggregates, Gain
+from utds.report.findings import EVERYTHING, WHICH, Ablation, Aggregates, Gain
 from utds.report.load import BETA, OWN
 from utds.report.plot import colours, numbered, swatch
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
@@ -195,10 +195,16 @@ def _ablations(study: Study) -> list[dict[str, Any]]:
             "field": found.field,
             "meaning": BETA[found.field],
             "svg": figures.ablation(study, found),
-            "legend": [(str(setting), swatch(numbered(i)), "setting") for i, setting in enumerate(found.lines)],
+            "legend": [(name, swatch(numbered(i)), "setting") for i, name in enumerate(_lines(found))],
         }
         for found in findings.ablations(study)
     ]
+
+
+def _lines(found: Ablation) -> list[str]:
+    """Settings, with labels where one of them has several lines."""
+    settings = [setting for setting, _ in found.lines]
+    return [f"{s}, {label}" if settings.count(s) > 1 else str(s) for s, label in found.lines]
 
 
 def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
@@ -212,7 +218,7 @@ def _row(study: Study, outcome: Outcome) -> dict[str, Any]:
     sure = found is not None and not math.isnan(found.low)
     numbers = [float(outcome.final.mean()), float(outcome.best.mean())]
     numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
-    texts = [*(f"{value:.1f}" for value in numbers[:3]), text.signed(numbers[3])]
+    texts = [*(f"{value:z.1f}" for value in numbers[:3]), text.signed(numbers[3])]
     cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, outcome.algorithm)]
     cells.append((str(len(outcome.seeds)), len(outcome.seeds)))
     cells += [
@@ -227,7 +233,7 @@ def _recorded_rows(study: Study) -> Iterable[dict[str, Any]]:
     for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
             cells: list[tuple[str, Any]] = [(text, None) for text in (*main, name)]
-            cells += [("–", ""), (f"{value:.1f}".replace("-", "−"), round(value, 4)), *[("–", "")] * 3, ("–", None)]
+            cells += [("–", ""), (f"{value:z.1f}".replace("-", "−"), round(value, 4)), *[("–", "")] * 3, ("–", None)]
             yield {"setting": main, "algorithm": name, "cells": cells, "commands": []}
 
 

@@ -56,7 +56,7 @@ def to_csv(study: Study) -> str:
 
 def read(path: Path) -> list[Result]:
     """The results of such a CSV, one per row, in their order."""
-    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8", errors="replace") as file:
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         table = csv.DictReader(file, strict=True)
         lacking = [name for name in NEEDED if name not in (table.fieldnames or ())]
         if lacking:
@@ -84,7 +84,7 @@ def _result(row: dict[str, str]) -> Result:
     name, _, unlike = row["algorithm"].partition(" · ")
     steps, limits = int(row["steps"]), scale(row["task"])
     words = [word for word in unlike.split(", ") if not word.endswith(" steps")]  # found anew among the other results
-    recorded = row.get("recorded_return"), row.get("recorded_best_tenth")
+    recorded = [float(row.get(name) or "nan") for name in ("recorded_return", "recorded_best_tenth")]
     config: dict[str, Any] = {"algorithm": {"name": name, "fields": {}}, "steps": steps, "sources": []}
     return Result(
         path=Path(row.get("run") or "unknown"),
@@ -96,7 +96,7 @@ def _result(row: dict[str, str]) -> Result:
         version=row.get("utds") or "unknown",
         command=row.get("command") or None,
         scale=limits,
-        recorded=(float(recorded[0]), float(recorded[1])) if recorded[0] and recorded[1] else None,
+        recorded=(recorded[0], recorded[1]) if np.isfinite(recorded).all() else None,
         trials=int(row.get("trials") or 0),
         cost={},
         seeds={int(row["seed"]): _seed(row, steps, limits)},

@@ -22,6 +22,7 @@ from utds.training.offline import Comparison, comparison
 Measure = Literal["score", "return"]
 
 RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorithms
+OF_SHARING = ("rewards=", "weights=dynamics")  # words of labels that change nothing where nothing is shared
 ALL = "all others"  # every other task of the domain shared at once
 KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
@@ -145,11 +146,14 @@ class Study:
 
     def single(self, setting: Setting, algorithm: str) -> Outcome | None:
         """What a run with sharing is held against: its algorithm, or what that reduces to, with nothing shared."""
-        name, dot, rest = algorithm.partition(" · ")
+        name, _, rest = algorithm.partition(" · ")
         known = algorithms.entries().get(name)  # none where this version doesn't know the algorithm
-        for label in (algorithm, (known.single_task if known else name) + dot + rest):
-            if (setting.main, label) in self.outcomes:
-                return self.outcomes[setting.main, label]
+        own = ", ".join(word for word in rest.split(", ") if not word.startswith(OF_SHARING))
+        for words in dict.fromkeys((rest, own)):
+            for single in (name, known.single_task if known else name):
+                label = f"{single} · {words}" if words else single
+                if (setting.main, label) in self.outcomes:
+                    return self.outcomes[setting.main, label]
         return None
 
     @cached_property
@@ -248,7 +252,8 @@ class Study:
                 self.warnings.append(f"{name} stands for {len(found)} different datasets in these runs")
         apart = Counter(label for label, role in labels if role == "apart")
         for label, count in sorted(apart.items()):
-            self.warnings.append(f"{label}: {count} runs of another number of steps are listed but not compared")
+            why = "of another number of steps" if label.endswith(" steps") else "of another β2, read from a CSV,"
+            self.warnings.append(f"{label}: {count} runs {why} are listed but not compared")
 
 
 def _rank(order: tuple[str, ...], name: str) -> int:

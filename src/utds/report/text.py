@@ -183,11 +183,11 @@ def _settings(study: Study) -> list[tuple[object, ...]]:
     for outcome in study.outcomes.values():
         alone = study.single(outcome.setting, outcome.algorithm) if outcome.setting.source != OWN else None
         gain = interval(aggregate.welch(outcome.final, alone.final), 1, True) if alone else "–"
-        numbers = (f"{outcome.final.mean():.1f}", f"{outcome.best.mean():.1f}", gain)
+        numbers = (f"{outcome.final.mean():z.1f}", f"{outcome.best.mean():z.1f}", gain)
         rows.append((outcome.setting.main, outcome.setting.source, outcome.algorithm, len(outcome.seeds), *numbers))
     for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
-            rows.append((main, main.source, name, "–", f"{value:.1f}", "–", "–"))
+            rows.append((main, main.source, name, "–", f"{value:z.1f}", "–", "–"))
     return rows
 
 
