@@ -167,13 +167,17 @@ def test_a_fingerprint_sees_the_version(monkeypatch):
         ('tasks = ["walker-walk"]\nseeds = "2"', "seeds = '2' must be a whole number"),
         ('tasks = "walker-walk"', "must be a list of words"),
         ("", "either domains"),
+        ('tasks = ["walker-walk"]\nsources = ["jaco-reach-top-left"]', "jaco-reach-top-left is of another robot than"),
+        ('tasks = ["walker-walk"]\nsources = ["walker-walk"]\ncolumns = ["each"]', "the matrix has no cell"),
         ("tasks = [", "no valid TOML"),
+        ('\ufefftasks = ["walker-walk"]\r\nkinds = ["mediun"]', "did you mean medium?"),  # as Windows' editors save it
     ],
 )
 def test_a_wrong_matrix_is_one_line_and_exit_code_2(text, message, tmp_path, capsys):
     path = tmp_path / "wrong.toml"
     defaults = "" if "stepz" in text else "steps = 10\n"
-    path.write_text(('algorithms = ["utds"]\n' if "algorithms" not in text else "") + defaults + text)
+    mark, text = "\ufeff" * text.startswith("\ufeff"), text.lstrip("\ufeff")
+    path.write_text(mark + ('algorithms = ["utds"]\n' if "algorithms" not in text else "") + defaults + text)
     with pytest.raises(SystemExit) as exit:
         main(["benchmark", "plan", str(path)])
     error = capsys.readouterr().err
@@ -206,4 +210,7 @@ def test_missing_data_is_one_line_that_says_how_to_make_it(matrix):
 
 
 def test_durations():
-    assert [duration(s) for s in (5, 600, 12_000, 200_000)] == ["5 s", "10 min", "3 h 20 min", "2 d 8 h"]
+    assert [duration(s) for s in (5, 59.7, 600, 12_000, 200_000)] == [
+        "5 s", "1 min", "10 min", "3 h 20 min", "2 d 8 h"
+    ]  # fmt: skip
+    assert [duration(3600 * h) for h in (47.999, 71.8)] == ["2 d 0 h", "3 d 0 h"]

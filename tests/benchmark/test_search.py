@@ -90,6 +90,8 @@ def test_draws_follow_their_distributions():
         (changed(fields={"tau": {"uniform": [0.1, 3.0]}}), r"tau=3.0 must lie in \(0, 1\]"),
         (changed(fields={"width": ["wide"]}), "width='wide' must be a whole number"),
         (changed(columns="single"), r"\[search\] columns = 'single' must be a list of words"),
+        (changed(tasks=["walker-run", "walker-run"]), "must be a list of words, each once"),
+        (changed(source_kind=3), "source_kind = 3 must be a word"),
         (changed() | {"vary": {"tau": [0.1, 0.2]}}, "the field 'tau' is both varied and searched for"),
         (MATRIX | {"search": 3}, "search = 3 must be a table"),
     ],

@@ -178,7 +178,7 @@ def load(name: str) -> Matrix:
             raise ConfigError(f"{name!r} is neither a .toml file nor a matrix that ships{hint(name, shipped())}")
         path = FOLDER / f"{name}.toml"
     with files.explained(f"read {path}"):
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
     try:
         return parse(tomllib.loads(text), path.stem)
     except tomllib.TOMLDecodeError as error:
@@ -253,6 +253,14 @@ def _check(matrix: Matrix) -> None:
             _member(key.removesuffix("s"), name, allowed)
     if {"next", "each"} <= set(matrix.columns):
         raise ConfigError('columns: "next" is one of "each"; give only one of the two')
+    robots = {domains.task(task)[0].name for task in matrix.tasks}
+    for name in matrix.sources:
+        if domains.task(name)[0].name not in robots:
+            raise ConfigError(f"sources: {name} is of another robot than the main tasks and shares with none of them")
+    if not any(True for task in matrix.tasks for _ in matrix._shares(task)):
+        raise ConfigError(
+            "the matrix has no cell: no other task shares with its main tasks; see sources and columns"
+        )
     _member("source_kind", matrix.source_kind, KINDS)
     labelling.make(matrix.rewards)
     for name, value in matrix.fields.items():

@@ -97,9 +97,12 @@ def parse_search(given: Mapping[str, Any]) -> Search:
             raise ConfigError(f"[search] {key} = {value!r} must be a whole number of {least} or more")
     for key in ("tasks", "kinds", "columns", "sources"):
         value = values.get(key, ["word"])
-        if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-            raise ConfigError(f"[search] {key} = {value!r} must be a list of words")
+        words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        if not words or not value or len(set(value)) < len(value):
+            raise ConfigError(f"[search] {key} = {value!r} must be a list of words, each once")
         values[key] = tuple(values[key]) if key in values else ()
+    if not isinstance(values.get("source_kind", ""), str):
+        raise ConfigError(f"[search] source_kind = {values['source_kind']!r} must be a word")
     if not _is_table(values["fields"], empty=True) or not values["fields"]:
         raise ConfigError("[search.fields] must name one field or more, each with its values")
     return Search(**values)

@@ -24,15 +24,15 @@ SHOWN = 12  # cells named at most, of the running and of the failed ones each
 
 def duration(seconds: float) -> str:
     """Two units at most: 45 s, 12 min, 3 h 20 min, 5 d 4 h."""
-    minutes, hours = round(seconds / 60), seconds / 3600
-    if seconds < 60:
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if seconds < 59.5:
         return f"{seconds:.0f} s"
     if minutes < 60:
         return f"{minutes} min"
-    if hours < 48:
+    if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60} min"
     if hours < 24 * 730:
-        return f"{hours // 24:.0f} d {hours % 24:.0f} h"
+        return f"{hours // 24} d {hours % 24} h"
     return f"{hours / 24 / 365:.0f} years"
 
 

@@ -271,7 +271,7 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
 
 
 def pool_of(result: Result) -> dict[str, Any]:
-    """What its pool was asked for beside datasets. The rewards of shared data say nothing about runs that share none."""
+    """How its pool draws, and the rewards of shared data, which say nothing about runs that share none."""
     drawn = {name: result.config.get(name, usual) for name, usual in DRAWN.items()}
     if drawn["weights"].startswith("arrays@"):  # other arrays for every pool
         drawn["weights"] = "arrays"
