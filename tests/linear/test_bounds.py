@@ -9,7 +9,7 @@ from utds.errors import ConfigError
 from utds.linear import learners
 from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, pevi, prepare
-from utds.linear.models import low_rank, plan, related, tabular
+from utds.linear.models import LinearMDP, low_rank, plan, related, tabular
 from utds.linear.statements import corollary1, theorem2
 
 XI = 0.1
@@ -64,6 +64,16 @@ def test_theorem_2_with_the_explicit_beta(five_hundred):
     mdp, problem, _ = five_hundred
     radius = float(learners.explicit_beta(problem, XI).max())
     assert radius < learners.beta(mdp.width, mdp.horizon, XI)
+    assert learners.quantifies(mdp, pevi(problem, radius)).mean() >= 1 - XI
+
+
+def test_the_explicit_beta_holds_for_features_of_any_length():
+    """‖φ‖ = 0.02 and 50 times the weights are the same MDP: the ridge's bias is 50 times larger against Γ."""
+    rng = np.random.default_rng(3)
+    theta = 50 * np.array([1.0, 0.6])
+    mdp = LinearMDP(0.02 * np.eye(2).reshape(1, 2, 2), 50 * np.ones((2, 1)), theta, np.ones(1), horizon=2)
+    problem = prepare(mdp, collect(mdp, behaviour(mdp, 0.5, 1.0, rng), 5, rng, datasets=50))
+    radius = float(learners.explicit_beta(problem, XI).max())
     assert learners.quantifies(mdp, pevi(problem, radius)).mean() >= 1 - XI
 
 

@@ -118,7 +118,7 @@ def test_figures_are_small_well_formed_files_on_white(out):
 
 def test_every_requirement_holds_even_at_a_small_size(written):
     required = [fact for report in written.reports for fact in report.facts if fact.holds is not None]
-    assert len(required) == 18
+    assert len(required) == 19
     assert all(fact.holds for fact in required), [fact for fact in required if not fact.holds]
 
 

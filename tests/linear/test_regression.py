@@ -122,5 +122,7 @@ def test_wrong_width_empty_data_and_negative_ridge_are_refused():
         gamma_lcb(np.ones((2, 4)), covariance(features, 1.0))
     with pytest.raises(DataError, match="empty dataset"):
         covariance(np.zeros((0, 3)), 1.0)
+    with pytest.raises(DataError, match="features hold NaN"):
+        covariance(np.array([[np.nan, 1.0], [0.0, 1.0]]), 1.0)
     with pytest.raises(ConfigError, match="ridge"):
         covariance(features, -1.0)

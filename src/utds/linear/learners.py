@@ -127,8 +127,9 @@ def explicit_beta(problem: Problem, xi: float) -> Array:
 
         β_t = (T − t − 1)/2 · √(log det(Λ/λ) + 2 log(T/ξ)) + √λ·(T − t)·√d
 
-    where the last term is the ridge's bias, ‖θ + Σ ψ(s')V(s')‖ ≤ (T − t)·√d. It needs V_{t+1} to be independent of step
-    t's draws given their pairs: true for data collected afresh at each step (`data.collect`), not for whole episodes.
+    where the last term is the ridge's bias, ‖θ + Σ ψ(s')V(s')‖ ≤ (T − t)·√d if neither ‖θ‖ nor ‖Σ|ψ(s')|‖ exceeds √d
+    (else the larger one stands for √d). It needs V_{t+1} to be independent of step t's draws given their pairs: true
+    for data collected afresh at each step (`data.collect`), not for whole episodes.
     Exact OOD rows carry no noise and only shrink the norm, so Λ is the data's own.
     """
     _check_level(xi)
@@ -139,7 +140,8 @@ def explicit_beta(problem: Problem, xi: float) -> Array:
     growth = np.linalg.slogdet(data / problem.ridge).logabsdet  # [B, T]
     left = mdp.horizon - np.arange(mdp.horizon)  # T − t, steps still to go
     noise = (left - 1) / 2 * np.sqrt(growth + 2 * math.log(mdp.horizon / xi))
-    return noise + math.sqrt(problem.ridge * mdp.width) * left
+    sizes = math.sqrt(mdp.width), np.linalg.norm(mdp.theta), np.linalg.norm(np.abs(mdp.psi).sum(axis=1))
+    return noise + math.sqrt(problem.ridge) * float(max(sizes)) * left
 
 
 def error(mdp: LinearMDP, solution: Solution) -> Array:

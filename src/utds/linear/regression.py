@@ -19,6 +19,8 @@ def covariance(features: Array, ridge: float, weights: Array | None = None) -> A
         raise DataError(
             f"features have shape {features.shape}; an empty dataset has no covariance: give [..., rows, d]"
         )
+    if not np.isfinite(features).all():
+        raise DataError("features hold NaN or infinite values")
     width = features.shape[-1]
     if weights is None:
         total = np.swapaxes(features, -1, -2) @ features

@@ -141,7 +141,12 @@ def facts(result: Result) -> tuple[Fact, ...]:
     arms = two_arms()
     gap, bound = float(arms.true[0]), float(arms.bound[0])
     return (
-        Fact(f"quantifier holds (c = {C}) in, of {cases} cases on {len(result.single.true)} problems", str(quantified)),
+        Fact(
+            f"quantifier holds (c = {C}) in, of {cases} cases on {len(result.single.true)} problems",
+            str(quantified),
+            f"≥ {cases // 2}, or the next two say little",
+            quantified >= cases // 2,
+        ),
         Fact("quantified cases with a gap above twice the bound", str(result.broken(2)), "0", result.broken(2) == 0),
         Fact(
             "quantified cases with a gap above the bound as printed", str(result.broken(1)), "0", result.broken(1) == 0
