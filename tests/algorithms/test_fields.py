@@ -2,18 +2,20 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from utds.algorithms import CDS, TD3, TD3BC, UTDS, Spec, resolve
+from utds import algorithms
+from utds.algorithms import CDS, TD3, TD3BC, UTDS, Preset, Spec, registry, resolve
 from utds.algorithms.base import Mean
 from utds.algorithms.fields import NonNegative, Steps, interval
 from utds.data.pool import Batch
 from utds.errors import ConfigError
+from utds.training import train
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,55 @@ def test_a_field_without_limits_takes_what_its_type_takes():
 def test_intervals_are_read_as_they_are_written(written, inside, outside):
     holds = interval(written).holds
     assert all(map(holds, inside)) and not any(map(holds, outside))
+
+
+def test_a_field_with_several_values_survives_the_run_directory(make_pool, monkeypatch, tmp_path):
+    """JSON and TOML know only lists, which can't be compiled for."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    registry.register_algorithm("own", Own, presets={"fast": Preset({"betas": [0.5, 0.9]}, steps=7)})
+    pool, tiny = make_pool(np.zeros((8, 2)), np.zeros((8, 1)), np.ones(8)), {"width": 4, "layers": 1, "batch_size": 4}
+    own = algorithms.make("own", betas=[0.8, 0.9], **tiny)
+    assert own.betas == (0.8, 0.9) == algorithms.make("own", betas=(0.8, 0.9)).betas
+    assert algorithms.make("own").betas == (0.5, 0.9) and algorithms.default_steps(Own(betas=(0.5, 0.9)), pool) == 7
+    for steps, resume in ((2, False), (4, True)):
+        run = train(pool, own, steps=steps, out=tmp_path, evaluate=None, eval_every=2, resume=resume)
+    assert run.algorithm == own and run.metrics[-1]["step"] == 4
+    assert algorithms.nearest_preset("own", run.config["algorithm"]["fields"])[1] == {"betas": [0.8, 0.9], **tiny}
+
+
+def test_a_declaration_that_python_takes_without_a_word_is_refused(monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+
+    class Bare(TD3):
+        tau: float = 0.01
+
+    @dataclass(frozen=True)
+    class Untyped(TD3):
+        tau = 0.01
+
+    @dataclass
+    class Thawed:
+        tau: float = 0.01
+
+    assert Bare().tau == Untyped().tau == TD3().tau != 0.01  # which nobody expects
+    for kind, message in (
+        (Bare, "Bare declares tau: write @dataclass(frozen=True) above the class"),
+        (Untyped, "Untyped sets tau=0.01 without a type, which changes no default: write tau: float = 0.01"),
+        (Thawed, "Thawed must be a frozen dataclass: its fields are its hyper-parameters"),
+    ):
+        with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+            registry.register_algorithm("mine", kind)
+
+    @dataclass(frozen=True, slots=True)
+    class Slotted(TD3):
+        rounds: ClassVar[int] = 3
+        tau: float = 0.01
+
+    class Quiet(Slotted):
+        rounds: ClassVar[int] = 4
+
+    for kind in (Slotted, Quiet, WithMean):
+        assert registry.register_algorithm("mine-" + kind.__name__, kind) is kind
 
 
 def test_a_type_that_only_a_checker_knows_is_refused_in_one_line():

@@ -8,9 +8,11 @@ then trains, resumes, evaluates, exports, runs in a matrix and appears in report
 from __future__ import annotations
 
 import functools
+import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any
 
 from utds import files
@@ -93,8 +95,7 @@ def register_algorithm(
     known = _ENTRIES.get(name)
     if known is not None and known.kind is not kind and known.kind.__qualname__ != kind.__qualname__:
         raise ConfigError(f"an algorithm named {name!r} exists already; give yours another name")
-    if not is_dataclass(kind):
-        raise ConfigError(f"{kind.__name__} must be a frozen dataclass: its fields are its hyper-parameters")
+    _check_declaration(kind)
     if colour is not None and not re.fullmatch("#[0-9a-fA-F]{6}", colour):
         raise ConfigError(f"the colour of {name} is {colour!r}; write it as #d55e00")
     taken = {found.colour for found in _ENTRIES.values() if found.name != name}
@@ -109,6 +110,22 @@ def register_algorithm(
         order=order,
     )
     return kind
+
+
+def _check_declaration(kind: type) -> None:
+    """Refuse what Python takes without a word: a class that can't be compiled for, or a default that has no effect."""
+    if not is_dataclass(kind) or not kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise ConfigError(f"{kind.__name__} must be a frozen dataclass: its fields are its hyper-parameters")
+    declared = {name for name, type_ in inspect.get_annotations(kind).items() if "ClassVar" not in str(type_)}
+    if declared and "__dataclass_params__" not in vars(kind):
+        raise ConfigError(f"{kind.__name__} declares {min(declared)}: write @dataclass(frozen=True) above the class")
+    for found in fields(kind):
+        value = vars(kind).get(found.name, MISSING)
+        if found.name not in declared and value is not MISSING and not isinstance(value, MemberDescriptorType):
+            raise ConfigError(
+                f"{kind.__name__} sets {found.name}={value!r} without a type, which changes no default: "
+                f"write {found.name}: {type(value).__name__} = {value!r}"
+            )
 
 
 def entries() -> dict[str, Entry]:
@@ -149,7 +166,7 @@ def make(name: str, preset: str = "fast", **overrides: Any) -> Algorithm:
         if given not in known and (now := FORMER_FIELDS.get(given)) in known:
             raise ConfigError(f"there is no field of {name} called {given!r}; it is called {now} now")
         _pick(given, known, f"field of {name}")
-    made: Algorithm = found.kind(**{**chosen.fields, **overrides})
+    made: Algorithm = found.kind(**_hashable({**chosen.fields, **overrides}))
     if hasattr(made, "__dict__"):  # a class with slots takes no more than its fields
         vars(made)[_PRESET] = preset
     return made
@@ -163,9 +180,12 @@ def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str,
     found = entries().get(name)
     if found is None:
         return "paper", dict(config)
-    known = {preset: _all_fields(found.kind, tuple(chosen.fields.items())) for preset, chosen in found.presets.items()}
+    known = {
+        preset: _all_fields(found.kind, tuple(_hashable(chosen.fields).items()))
+        for preset, chosen in found.presets.items()
+    }
     differences = {
-        preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != v}
+        preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != _as_json(v)}
         for preset, fields_of in known.items()
     }
     return min(differences.items(), key=lambda item: (len(item[1]), item[0] != "fast"))
@@ -174,7 +194,7 @@ def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str,
 @functools.cache
 def _all_fields(kind: type[Algorithm], given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     """Every field of an algorithm that was given some; cached, for a report asks once for each of its runs."""
-    return asdict(kind(**dict(given)))  # type: ignore[call-overload]
+    return {name: _as_json(value) for name, value in asdict(kind(**dict(given))).items()}  # type: ignore[call-overload]
 
 
 def default_steps(algorithm: Algorithm, pool: Pool) -> int:
@@ -209,13 +229,14 @@ def name_of(algorithm: Algorithm) -> str:
 
 def to_config(algorithm: Algorithm) -> dict[str, Any]:
     """An algorithm as JSON: its name and every field."""
-    return {"name": name_of(algorithm), "fields": asdict(algorithm)}  # type: ignore[call-overload]
+    found = asdict(algorithm)  # type: ignore[call-overload]
+    return {"name": name_of(algorithm), "fields": {name: _as_json(value) for name, value in found.items()}}
 
 
 def from_config(config: Mapping[str, Any]) -> Algorithm:
     """The algorithm that `to_config` described, also one that an earlier version did."""
     found = current_config(config)
-    return entry(found["name"]).kind(**found["fields"])
+    return entry(found["name"]).kind(**_hashable(found["fields"]))
 
 
 def current_config(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,8 +245,22 @@ def current_config(config: Mapping[str, Any]) -> dict[str, Any]:
     if "policy_delay" in given:  # the target networks used to move with the policy
         given.setdefault("target_delay", given["policy_delay"])
     found = entries().get(config["name"])  # none where it is of a file that isn't loaded
-    added = {f.name: f.default for f in fields(found.kind) if f.default is not MISSING} if found else {}
+    added = {f.name: _as_json(f.default) for f in fields(found.kind) if f.default is not MISSING} if found else {}
     return {**config, "fields": added | given}
+
+
+def _hashable(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields as an algorithm has them, which is static under jit: tuples where JSON and TOML know only lists."""
+
+    def tupled(value: Any) -> Any:
+        return tuple(map(tupled, value)) if isinstance(value, list) else value
+
+    return {name: tupled(value) for name, value in given.items()}
+
+
+def _as_json(value: Any) -> Any:
+    """A field's value as JSON gives it back: with lists for tuples."""
+    return list(map(_as_json, value)) if isinstance(value, tuple | list) else value
 
 
 @functools.cache
