@@ -156,6 +156,12 @@ def test_cds_keeps_the_tenth_of_highest_value(pool):
     np.testing.assert_allclose(batch.rewards, [1.0] * 20 + [0.25] * 20)
 
 
+@pytest.mark.parametrize("fields", [{"shared_share": 0.001}, {"shared_share": 0.999}, {"batch_size": 1}])
+def test_a_batch_of_cds_has_own_and_shared_transitions(fields):
+    with pytest.raises(ConfigError, match="leaves no transition of shared or none of own data"):
+        CDS(**{"batch_size": 256, **fields})
+
+
 def test_cds_may_rank_by_the_first_critic(pool):
     algo, state = CDS(**SMALL | {"batch_size": 40}, ranking="first"), fresh()
     hidden, out = preferring(state.critic)

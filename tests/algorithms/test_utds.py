@@ -1,5 +1,6 @@
 """UTDS's targets, losses and schedules against slow NumPy and hand-computed numbers."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 import jax
@@ -276,6 +277,15 @@ def test_sampling_by_episode_gives_short_episodes_their_share():
         share(main)
     )
     assert np.mean(rewards) == pytest.approx(0.5, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", [UTDS, PBRL])
+def test_sampling_that_would_ignore_the_pools_weights_is_refused(kind, make_pool):
+    pool = make_pool(np.zeros((4, 2)), np.zeros((4, 1)), np.ones(4))
+    weighted = replace(pool, weights=jnp.arange(1, 5))
+    assert kind(batch_size=8).draw(None, weighted, KEY).rewards.shape == (8,)
+    with pytest.raises(ConfigError, match="sampling='episodes' would ignore the pool's weights; set sampling='pool'"):
+        kind(sampling="episodes").draw(None, weighted, KEY)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from utds.algorithms.cql import CQL, PRESETS, RELEASED, unrewarded
 from utds.algorithms.fields import Count, interval
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import State
+from utds.errors import ConfigError
 from utds.networks import q_values
 
 if TYPE_CHECKING:
@@ -31,15 +32,25 @@ class CDS(CQL):
     candidates: Count = 10  # shared transitions drawn for each one kept
     shared_share: Annotated[float, interval("(0, 1)")] = 0.5  # share of the batch that is selected from shared data
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.kept < self.batch_size:
+            of = f"shared_share={self.shared_share} of batch_size={self.batch_size}"
+            raise ConfigError(f"{of} leaves no transition of shared or none of own data; give a larger batch_size")
+
+    @property
+    def kept(self) -> int:
+        """Shared transitions in a batch."""
+        return round(self.batch_size * self.shared_share)
+
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Own data, and the best of the shared data; own data alone where nothing is shared."""
         if pool.shared_size == 0:
             return pool.sample_own(key, self.batch_size, self.n_step, self.discount)
         own_key, shared_key = jax.random.split(key)
-        kept = round(self.batch_size * self.shared_share)
-        offered = pool.sample_shared(shared_key, kept * self.candidates, self.n_step, self.discount)
-        own = pool.sample_own(own_key, self.batch_size - kept, self.n_step, self.discount)
-        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), own, self.best(state, offered, kept))
+        offered = pool.sample_shared(shared_key, self.kept * self.candidates, self.n_step, self.discount)
+        own = pool.sample_own(own_key, self.batch_size - self.kept, self.n_step, self.discount)
+        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), own, self.best(state, offered, self.kept))
 
     def best(self, state: State, batch: Batch, count: int) -> Batch:
         """The `count` transitions with the highest min_n Q_n(s, a), or Q_1(s, a)."""

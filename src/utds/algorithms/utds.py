@@ -97,9 +97,15 @@ class UTDS(TD3):
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions, or over its episodes and then their steps."""
-        if self.sampling != "pool":
-            pool = replace(pool, info=replace(pool.info, sampling=self.sampling))
-        return pool.sample(key, self.batch_size, self.n_step, self.discount)
+        return self.drawn_from(pool).sample(key, self.batch_size, self.n_step, self.discount)
+
+    def drawn_from(self, pool: Pool) -> Pool:
+        """The pool, drawn by transitions or by episodes where this algorithm says so."""
+        if self.sampling == "pool":
+            return pool
+        if pool.weights is not None:
+            raise ConfigError(f"sampling={self.sampling!r} would ignore the pool's weights; set sampling='pool'")
+        return replace(pool, info=replace(pool.info, sampling=self.sampling))
 
     def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
         """What the critic's loss reads, without gradient: targets [B, E], OOD actions [B, K, A]."""
@@ -221,9 +227,7 @@ class PBRL(UTDS):
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the main task's own transitions."""
-        if self.sampling != "pool":
-            pool = replace(pool, info=replace(pool.info, sampling=self.sampling))
-        return pool.sample_own(key, self.batch_size, self.n_step, self.discount)
+        return self.drawn_from(pool).sample_own(key, self.batch_size, self.n_step, self.discount)
 
 
 def uncertainty(q: Array) -> Array:
