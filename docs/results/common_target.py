@@ -10,8 +10,7 @@ import numpy as np
 import tyro
 
 from utds.collection import kinds, ladder
-from utds.uncertainty import common_target
-from utds.uncertainty.measure import _points, times
+from utds.uncertainty.measure import _points, fit_common, times
 
 PAIRS = {  # main task, whose data is shared
     "walker-walk": "walker-run",
@@ -43,7 +42,7 @@ def main(own: int = 20, shared: int = 60, seed: int = 0) -> None:
         where.append((best, act(best)))
         before, after = (
             [float(fitted.gamma(*place).mean()) for place in where]
-            for fitted in common_target.fit(datasets, [[0], [0, 1]], seed)
+            for fitted in fit_common(datasets, [[0], [0, 1]], seed)
         )
         cells = (f"{a:.3f} → {b:.3f}, {times(b / a)}" for a, b in zip(before, after, strict=True))
         print(f"| {task} | {other} | {' | '.join(cells)} |", flush=True)

@@ -146,7 +146,7 @@ WORK = (
     "benchmark.engine.Local",
     "benchmark.plan.seconds",
     "linear.statements.lemma1.run",
-    "uncertainty.common_target.fit",
+    "uncertainty.measure.fit_common",
 )
 
 

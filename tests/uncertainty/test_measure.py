@@ -16,7 +16,7 @@ from utds.data.lake import Lake
 from utds.networks import ensemble
 from utds.training import train
 from utds.training.run import Run
-from utds.uncertainty import common_target, measure, pictures
+from utds.uncertainty import measure, pictures
 from utds.uncertainty.measure import Points
 
 SMALL = {"num_critics": 3, "width": 8, "layers": 1, "batch_size": 16, "ood_actions": 1}
@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def root(folder, monkeypatch):
     for name, value in (("STEPS", 5), ("HIDDEN", (8,)), ("BATCH", 8)):
-        monkeypatch.setattr(common_target, name, value)
+        monkeypatch.setattr(measure, name, value)
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder / "data"))
 
 
@@ -76,7 +76,7 @@ def test_numbers_equal_numpy(folder):
         np.testing.assert_allclose(judged.policy.gamma[k], expected, atol=1e-5)
     np.testing.assert_allclose(judged.data.gamma, values[:, 0].mean(axis=0), atol=1e-5)
     np.testing.assert_allclose(judged.data.q, values[:, 1].mean(axis=0), atol=1e-5)
-    sigma = np.mean([values[seed, 1].std() for seed in (0, 1)])  # over all state-actions compared, then over seeds
+    sigma = np.mean([values[seed, 1].std() for seed in (0, 1)])  # over all recorded state-actions, then over seeds
     assert judged.sigma == pytest.approx(sigma, rel=1e-4)
     np.testing.assert_allclose(judged.data.relative, values[:, 0].mean(axis=0) / sigma, rtol=1e-3)
     rows = {(row["run"], row["part"]): row for row in found.rows()}
@@ -93,10 +93,10 @@ def test_the_common_target_is_learnt_where_the_data_is():
     """Two clusters, eight standard deviations apart: one ensemble sees the first, one sees both."""
     near, far = dataset("arm-a", 0, 0.0), dataset("arm-b", 1, 8.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(common_target, "STEPS", 400)
-        patch.setattr(common_target, "HIDDEN", (32, 32))
-        alone, shared = common_target.fit([near, far], [[0], [0, 1]])
-        again = common_target.fit([near, far], [[0]])[0]
+        patch.setattr(measure, "STEPS", 400)
+        patch.setattr(measure, "HIDDEN", (32, 32))
+        alone, shared = measure.fit_common([near, far], [[0], [0, 1]])
+        again = measure.fit_common([near, far], [[0]])[0]
     places = [(data.observations[data.rows], data.actions) for data in (near, far)]
     own, other = ([fitted.gamma(*place).mean() for fitted in (alone, shared)] for place in places)
     assert other[0] > 5 * other[1] and other[0] > 5 * own[0]
@@ -108,7 +108,7 @@ def test_the_common_target_is_learnt_where_the_data_is():
 
 def test_the_target_has_mean_0_and_standard_deviation_1():
     random = np.random.default_rng(0)
-    y = common_target.response(random, random.normal(size=(500, 7)))
+    y = measure.response(random, random.normal(size=(500, 7)))
     assert y.shape == (500,) and y.mean() == pytest.approx(0, abs=1e-12) and y.std() == pytest.approx(1)
 
 

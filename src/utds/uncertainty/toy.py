@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 
 from utds import figures, progress
-from utds.uncertainty.common_target import Loss, response
+from utds.uncertainty.measure import Loss, response
 
 CENTRES = np.array([[-1.6, -1.2], [1.8, -0.6], [0.0, 1.9]])  # of the clusters, the main task's first
 DEVIATION = 0.45  # of every cluster
