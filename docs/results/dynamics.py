@@ -65,7 +65,7 @@ def late(dataset: Dataset, features: list[int]) -> Dataset:
 
 def recorded(task: str, kind: str, episodes: int, seed: int, robot: Domain) -> Dataset:
     """A kind of data of a task's ladder, on another robot."""
-    parts = kinds._plan(ladder.load(task), kind, episodes)
+    parts = kinds._plan(ladder.load(task), kind, episodes, seed)
     blocks = (
         rollout.record(robot, kinds._noisy(act, robot, noise, [seed, part]), count, seed + part, explore)
         for part, (act, count, noise, explore) in enumerate(parts)
