@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from utds.benchmark import engine
 from utds.benchmark.cells import CellDir, locate, set_aside
 from utds.benchmark.engine import RETRIES, Slot, execute
-from utds.benchmark.worker import Job, Worker
+from utds.benchmark.worker import Job, Worker, attempt
 from utds.cli import main
 
 SCORES = ("evaluations.csv", "metrics.csv", "policy-0.safetensors", "policy-1.safetensors", "checkpoint.safetensors")
@@ -142,6 +142,15 @@ def test_a_diverging_cell_is_recorded_and_leaves_the_others_going(work, monkeypa
     states = Counter((place.cell.algorithm_name, place.state) for place in found)
     assert states == {("bc", "done"): 2, ("td3", "failed"): 2}
     assert "|Q| reached" in next(place.error for place in found if place.error)
+
+
+def test_a_worker_goes_on_after_a_lake_that_could_not_be_loaded(work):
+    """The lake before it was freed: its cells must not fail because of another robot's data."""
+    _, (first, second, *_) = work("matrix")
+    worker = Worker(threads=1)
+    worker.run(first)
+    assert "walker-walk/nope" in str(attempt(worker, replace(second, lake=("walker-walk/nope",))))
+    assert attempt(worker, second) is None and second.cell_dir.state == "done"
 
 
 @dataclass

@@ -204,6 +204,17 @@ def test_plan_counts_and_names_missing_data_and_runs_nothing(tiny, path, tmp_pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["little.toml"]
 
 
+def test_a_cell_has_one_worker_at_most(tiny, path, monkeypatch, capsys):
+    """Twice as many workers as cells don't halve the time; and fewer than one is an error, on a cluster too."""
+    monkeypatch.setattr(plan, "seconds", lambda cells, threads: 80.0)
+    main(["benchmark", "plan", str(path), "--workers", "16", "--json"])
+    assert json.loads(capsys.readouterr().out)["seconds"] == 80 / 8
+    for more in (["plan"], ["run"], ["run", "--engine", "ray"]):
+        with pytest.raises(SystemExit) as exit:
+            main(["benchmark", *more, str(path), "--workers", "-1"])
+        assert exit.value.code == 2 and "--workers=-1 must be at least 1" in capsys.readouterr().err
+
+
 def test_missing_data_is_one_line_that_says_how_to_make_it(matrix):
     with pytest.raises(DataError, match=r"--generate 100.*utds data generate tinymass-reach-top-left.*utds collect"):
         plan.require(list(matrix.cells()))

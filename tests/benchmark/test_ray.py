@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import pytest
 
 ray = pytest.importorskip("ray", reason="the ray engine needs the extra: pip install 'utds[ray]'")
 
 from utds.benchmark import engine  # noqa: E402
 from utds.benchmark.cells import locate  # noqa: E402
-from utds.benchmark.cluster import TOKEN, Cluster, Remote, _room  # noqa: E402
+from utds.benchmark.cluster import TOKEN, Cluster, Remote, _Actor, _room  # noqa: E402
 from utds.benchmark.worker import Worker  # noqa: E402
 from utds.errors import ConfigError  # noqa: E402
 
@@ -106,6 +107,47 @@ def test_what_a_node_lacks_is_one_line(stored, tmp_path):
     assert Remote(1, {}).greet(tmp_path, "abc", names) is None
     assert "no dataset walker-walk/nope" in Remote(1, {}).greet(tmp_path, "abc", [*names, "walker-walk/nope"])
     assert Remote(1, {"walker-walk/nope": "shipped"}).greet(tmp_path, "abc", ["walker-walk/nope"]) is None
+
+
+def test_a_cluster_on_which_no_worker_starts_is_one_line():
+    """Such as one whose nodes lack the package: asking for workers again and again would never end."""
+
+    class RayError(Exception):
+        pass
+
+    def get(future):
+        raise RayError(
+            "The actor died in its creation task\n  traceback …\nModuleNotFoundError: No module named 'utds'\n"
+        )
+
+    never = object.__new__(Cluster)
+    never.ray = SimpleNamespace(
+        wait=lambda futures, **_: (futures[:1], []), get=get, exceptions=SimpleNamespace(RayError=RayError)
+    )
+    never.unborn, never.all = 0, [_Actor(future=1), _Actor(future=2)]
+    never._start = lambda slot: None
+    with pytest.raises(ConfigError, match=r"no worker starts on the cluster.*: ModuleNotFoundError: No module"):
+        for _ in range(9):
+            for slot in never.all:
+                slot.future = 1
+            list(never.wait(0))
+
+
+def test_nodes_keep_their_own_programs(tmp_path, monkeypatch):
+    """One compiled on the driver might not run on another processor."""
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    driver = SimpleNamespace(threads=1, out=tmp_path)
+    assert "JAX_COMPILATION_CACHE_DIR" not in Cluster._variables(driver)
+    before = jax.config.jax_compilation_cache_dir
+    (tmp_path / TOKEN).write_text("abc")
+    monkeypatch.setattr("socket.gethostname", lambda: "node-7")
+    try:
+        assert Remote(1, {"a": "shipped"}).greet(tmp_path, "abc", ["a"]) is None
+        assert jax.config.jax_compilation_cache_dir == str(tmp_path / "cache" / "node-7")
+    finally:
+        jax.config.update("jax_compilation_cache_dir", before)
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "/shared/programs")
+    assert Cluster._variables(driver)["JAX_COMPILATION_CACHE_DIR"] == "/shared/programs"
 
 
 def test_room_for_workers():

@@ -152,6 +152,18 @@ def test_returns_without_a_reference_are_put_on_one_scale(tmp_path):
     assert [(t.number, t.score) for t in ranked["cql"]] == [(1, 95), (0, 50), (2, 25)]
 
 
+def test_an_algorithms_best_trial_does_not_depend_on_other_algorithms(tmp_path):
+    """They may be searched later, and their returns lie elsewhere: another choice would run its cells again."""
+    matrix = parse(MATRIX | {"search": MATRIX["search"] | {"trials": 2, "fields": {"tau": [0.1, 0.2]}}}, "m")
+    values = {("cql", "walker-run"): (10.0, 0.0), ("cql", "walker-flip"): (0.0, 9.0)}
+    dirs = [
+        finished(tmp_path / c.name, c, value=values.get((c.algorithm_name, c.task), (0.0, 1000.0))[c.trial])
+        for c in matrix.search_cells()
+    ]
+    early = [cell_dir for cell_dir in dirs if cell_dir.cell.algorithm_name == "cql"]
+    assert searching.rank(matrix.search, early)["cql"] == searching.rank(matrix.search, dirs)["cql"]
+
+
 def test_an_unfinished_search_and_one_that_failed_are_one_line(tmp_path):
     matrix = parse(MATRIX, "m")
     cells = matrix.search_cells()
@@ -209,13 +221,17 @@ def test_a_search_from_beginning_to_end(stored, tmp_path, capsys):
     assert "1 runs" in (tmp_path / "report.html").read_text()  # trials are not reported
 
 
-def test_one_algorithm_can_be_searched_and_run_before_the_others(stored, tmp_path):
+def test_one_algorithm_can_be_searched_and_run_before_the_others(stored, tmp_path, capsys):
     path, out = tmp_path / "tuned.toml", tmp_path / "out"
     path.write_text(SEARCH.replace('["bc"]', '["bc", "td3bc"]'))
     run = ["benchmark", "run", str(path), "--out", str(out), "--workers=1"]
     main([*run, "--algorithms", "bc"])
     first = {file: file.stat().st_mtime_ns for file in out.rglob("result.json")}
     assert len(first) == 2 + 1 and list(json.loads((out / "search.json").read_text())["best"]) == ["bc"]
+    capsys.readouterr()
+    main(["benchmark", "status", str(path), "--out", str(out)])
+    said = capsys.readouterr().out
+    assert "2 of 4 cells done" in said and "tuned: 1 of 1 cells done" in said and "wait for" not in said
     main(run)
     assert len(list(out.rglob("result.json"))) == 4 + 2
     assert all(file.stat().st_mtime_ns == when for file, when in first.items())  # nothing is done again

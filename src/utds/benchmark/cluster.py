@@ -15,8 +15,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from utds.benchmark import resources
-from utds.benchmark.engine import Slot
+from utds.benchmark.engine import RETRIES, Slot
 from utds.benchmark.plan import missing
 from utds.benchmark.worker import Job, Worker, attempt
 from utds.data import ids, store
@@ -50,6 +52,7 @@ class Remote:
         absent = [] if self.datasets else missing(names)
         if absent:
             return f"{host} has no dataset {absent[0]} under {ids.root()}: share that folder, or send data with --ship"
+        jax.config.update("jax_compilation_cache_dir", resources.programs(out))  # of this host
         return None
 
     def run(self, job: Job) -> str | None:
@@ -96,6 +99,7 @@ class Cluster:
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / TOKEN).write_text(self.token)
         self.datasets = {name: self.ray.put(_packed(store.load(name))) for name in self.names} if ship else {}
+        self.unborn = 0  # actors lost before they greeted, since one did
         self.all = [_Actor() for _ in range(min(workers or room, len(jobs)))]
         for slot in self.all:
             self._start(slot)
@@ -117,12 +121,17 @@ class Cluster:
             try:
                 error = self.ray.get(future)
             except self.ray.exceptions.RayError as lost:
-                error = f"its worker was lost: {str(lost).splitlines()[0]}"
+                said = [line for line in str(lost).splitlines() if line.strip()] or [type(lost).__name__]
+                error = f"its worker was lost: {said[0]}"
+                self.unborn += not slot.ready
+                if self.unborn > RETRIES and not self.slots:
+                    why = f"tried {self.unborn} times: {said[-1].strip()}"
+                    raise ConfigError(f"no worker starts on the cluster, {why}") from None
                 self._start(slot)
             else:
                 if not slot.ready and error:
                     raise DataError(error)
-                slot.ready = True
+                slot.ready, self.unborn = True, 0
             if job is not None:
                 yield job, error
 
@@ -144,7 +153,10 @@ class Cluster:
             if paths := os.environ.get(name):
                 given[name] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
         store = {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
-        return resources.environment(self.threads, self.out) | given | store
+        found = resources.environment(self.threads, self.out) | given | store
+        if resources.CACHE not in os.environ:  # each node has a folder of its own
+            del found[resources.CACHE]
+        return found
 
 
 def _import() -> Any:

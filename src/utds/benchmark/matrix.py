@@ -258,9 +258,7 @@ def _check(matrix: Matrix) -> None:
         if domains.task(name)[0].name not in robots:
             raise ConfigError(f"sources: {name} is of another robot than the main tasks and shares with none of them")
     if not any(True for task in matrix.tasks for _ in matrix._shares(task)):
-        raise ConfigError(
-            "the matrix has no cell: no other task shares with its main tasks; see sources and columns"
-        )
+        raise ConfigError("the matrix has no cell: no other task shares with its main tasks; see sources and columns")
     _member("source_kind", matrix.source_kind, KINDS)
     labelling.make(matrix.rewards)
     for name, value in matrix.fields.items():

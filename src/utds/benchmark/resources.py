@@ -12,6 +12,7 @@ import socket
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+CACHE = "JAX_COMPILATION_CACHE_DIR"
 MEMORY = 0.9  # of a GPU, that workers divide; the rest is for its other users
 _ON_GPU = {"cuda", "gpu"}  # in JAX_PLATFORMS
 
@@ -64,13 +65,13 @@ def memory(share: float) -> dict[str, str]:
 
 
 def environment(threads: int, out: Path) -> dict[str, str]:
-    """Environment variables of a worker: its share of the cores, and where compiled programs are kept.
+    """Environment variables of a worker: its share of the cores, and where compiled programs are kept."""
+    return threads_of(threads) | {CACHE: programs(out), "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
 
-    Programs are kept by host: one compiled for another processor might not run here.
-    """
-    cache = os.environ.get("JAX_COMPILATION_CACHE_DIR") or str(out.resolve() / "cache" / socket.gethostname())
-    kept = {"JAX_COMPILATION_CACHE_DIR": cache, "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
-    return threads_of(threads) | kept
+
+def programs(out: Path) -> str:
+    """Where compiled programs are kept, by host: one compiled for another processor might not run here."""
+    return os.environ.get(CACHE) or str(out.resolve() / "cache" / socket.gethostname())
 
 
 def threads_of(count: int) -> dict[str, str]:

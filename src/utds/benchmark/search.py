@@ -173,15 +173,16 @@ def ended(dirs: Sequence[CellDir]) -> list[CellDir]:
 
 
 def _scores(dirs: Sequence[CellDir]) -> dict[Path, float]:
-    """Each cell's normalised score, on one scale per setting: the task's own, or else from the search's worst to best.
+    """Each cell's normalised score, on one scale per setting: the task's own, or else from the worst trial to the best.
 
-    Returns of different settings are never averaged as they are.
+    Returns of different settings are never averaged as they are. The trials are those of one algorithm: which of them
+    is the best must not depend on the others, whose trials may come later.
     """
     found: dict[Path, float] = {}
-    settings: dict[tuple[str, ...], list[CellDir]] = {}
+    groups: dict[tuple[str, ...], list[CellDir]] = {}
     for cell_dir in dirs:
-        settings.setdefault(cell_dir.cell.datasets, []).append(cell_dir)
-    for group in settings.values():
+        groups.setdefault((cell_dir.cell.algorithm_name, *cell_dir.cell.datasets), []).append(cell_dir)
+    for group in groups.values():
         last = {cell_dir.folder: _last(cell_dir) for cell_dir in group}
         if any("score" in value for value in last.values()):
             found |= {folder: value.get("score", -math.inf) for folder, value in last.items()}

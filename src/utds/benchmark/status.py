@@ -112,16 +112,16 @@ class Status:
 
 
 def statuses(matrix: Matrix, out: Path) -> Iterator[Status]:
-    """The state of a matrix's search, if it has one, and then of its cells, once the search has found their fields."""
-    found = None
+    """The state of a matrix's search, if it has one, and then of the cells whose fields the search has found."""
+    found: dict[str, dict[str, Any]] | None = None
     if matrix.search is not None:
         trials = Status(f"{matrix.name}, search", locate(matrix.search_cells(), out))
         trials.look()
         yield trials
-        if trials.count("done") + trials.count("failed") < len(trials.dirs):
+        found = search.best(search.rank(matrix.search, search.ended(trials.dirs)))
+        if not found:
             return
-        found = search.best(search.rank(matrix.search, trials.dirs))
-    status = Status(matrix.name, locate(list(matrix.cells(found)), out))
+    status = Status(matrix.name, locate(matrix.cells(found, tuple(found or ())), out))
     status.look()
     yield status
 
@@ -130,7 +130,8 @@ def watch(matrix: Matrix, out: Path, once: bool = False) -> None:
     """Show the state of a matrix, in a terminal again and again until all is done; its search first, if it has one."""
     console, seen = Console(), 0
     for status in statuses(matrix, out):
-        _watch(status, console, once)
+        begun = matrix.search is not None and not seen and (out / "cells").exists()  # before all algorithms' trials end
+        _watch(status, console, once or begun)
         seen += 1
     if seen < 1 + (matrix.search is not None):
         console.print(f"{matrix.name}: its cells wait for the fields that the search finds", highlight=False)

@@ -46,11 +46,12 @@ class Worker:
     def __init__(self, threads: int, load: Load = store.load) -> None:
         self.threads, self.load = threads, load
         self.key: tuple[tuple[str, ...], ...] = ()
+        self.lake: Lake | None = None
 
     def run(self, job: Job) -> None:
         """Train the cell if it isn't finished. One that can't learn is recorded as failed; other trouble is raised."""
         if self.key != (job.lake, job.tasks):
-            self.lake: Lake | None = None  # freed before the next is loaded
+            self.key, self.lake = (), None  # freed before the next is loaded, which may fail
             self.lake = Lake([self.load(name) for name in job.lake], job.tasks)
             self.key = (job.lake, job.tasks)
         cell_dir = job.cell_dir

@@ -44,6 +44,7 @@ def plan(
     if not matrix:
         terminal.print_json(shipped()) if json else print(f"matrices that ship: {', '.join(shipped())}")
         return
+    _check_workers(workers)
     workers, threads = _shares(workers, resources.visible_gpus())
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
@@ -51,7 +52,7 @@ def plan(
     rows, absent = planning.rows(matrices), planning.missing(datasets(cells))
     if not json:
         terminal.show(planning.table(rows), *([planning.complaint(absent)] if absent else []))
-    seconds = planning.seconds(cells, threads) / workers if measure else None
+    seconds = planning.seconds(cells, threads) / min(workers, len(cells)) if measure else None
     if json:
         terminal.print_json({"matrices": rows, "missing": absent, "workers": workers, "seconds": seconds})
     elif seconds is not None:
@@ -114,6 +115,7 @@ def run(
     files.check_folder(folder)
     if generate is not None:
         kinds.checked((), generate)
+    _check_workers(workers)
     _check_cluster(engine, address, cpus, gpus, ship)
 
     def start(jobs: Sequence["Job"]) -> "Engine":
@@ -172,6 +174,11 @@ def _for_people(json: bool) -> contextlib.AbstractContextManager[object]:
     return contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext()
 
 
+def _check_workers(workers: int | None) -> None:
+    if workers is not None and workers < 1:
+        raise ConfigError(f"--workers={workers} must be at least 1")
+
+
 def _check_cluster(engine: str, address: str | None, cpus: float, gpus: float | None, ship: bool) -> None:
     """Options of the cluster make sense, and are given with it alone."""
     given = {"--address": address is not None, "--cpus": cpus != 1.0, "--ship": ship}
@@ -194,6 +201,4 @@ def _shares(workers: int | None, gpus: Sequence[str], each: float | None = None)
 
     cores = os.cpu_count() or 1
     workers = resources.workers(gpus, each, cores) if workers is None else workers
-    if workers < 1:
-        raise ConfigError(f"workers={workers} must be at least 1")
     return workers, max(1, cores // workers)
