@@ -71,11 +71,13 @@ def test_bounds_that_cannot_be_are_refused(bounds, message):
 
 
 def test_bounds_as_people_write_them():
+    data = Dataset.from_arrays(np.zeros((3, 1)), [[-45.0], [9.0]], np.zeros(2), action_bounds="-90:90")
+    assert data.actions[:, 0].tolist() == [-0.5, np.float32(0.1)] and data.metadata.action_high == (90.0,)
     assert units.parse("-90:90") == ((-90.0,), (90.0,)) and units.parse("-90,0:90,5") == (LOW, HIGH)
     assert units.text(LOW, HIGH) == "[-90 0, 90 5]" and units.text((), ()) == "[-1, 1]"
     assert units.text((-2.0, -2.0), (2.0, 2.0)) == "[-2, 2]"
     for wrong in ("90", "a:b", "1:2:3", "--1:2", "-:2"):
-        with pytest.raises(ConfigError, match="--actions"):
+        with pytest.raises(ConfigError, match="action bounds"):
             units.parse(wrong)
 
 

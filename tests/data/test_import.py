@@ -94,6 +94,12 @@ def test_d4rl_comes_back_as_it_went(tmp_path):
         data.export("robot-walk/made", str(tmp_path / "made.txt"))
 
 
+def test_d4rl_without_timeouts_and_next_states_says_that_cuts_are_unknown(tmp_path, capsys):
+    path = hdf5(tmp_path / "pen.hdf5", steps(terminals=[0, 0, 1, 0, 0, 0]))
+    assert brought(path).lengths.tolist() == [3, 2]
+    assert "episodes are told apart by terminals alone" in " ".join(capsys.readouterr().out.split())
+
+
 # OGBench
 
 
@@ -171,6 +177,28 @@ def test_lerobot_of_one_task_without_rewards_in_any_order(tmp_path):
     assert found.observations[:, 0].tolist() == [0, 1, 2, 10, 11, 20, 21, 22, 23]
     assert found.metadata.labelling == "zero" and found.metadata.task == "robot-walk"
     assert found.metadata.description == "Pick the cube; action bounds found from the data, with a margin of 5%"
+
+
+def test_lerobot_tasks_that_letters_do_not_tell_apart(tmp_path, capsys):
+    folder = lerobot(tmp_path / "so100", frames=(3, 2, 4), tasks=(0, 1, 2))
+    words = ["抓起方块", "打开抽屉", "Open drawer!" + 300 * "x"]
+    table = pyarrow.table({"task_index": [0, 1, 2], "__index_level_0__": words})
+    pyarrow.parquet.write_table(table, folder / "meta" / "tasks.parquet")
+    data.import_((str(folder), "so100/demos"), actions="auto")
+    long = "so100-open-drawer-" + 88 * "x"
+    found = {f"so100-task-{i + 1}/demos": words[i] for i in (0, 1)} | {f"{long}/demos": words[2]}
+    for name, description in found.items():
+        assert store.load(name).metadata.description.startswith(description)
+
+
+def test_lerobot_episodes_that_change_their_task_say_so(tmp_path, capsys):
+    folder = lerobot(tmp_path / "so100", tasks=(0, 0, 0))
+    path = folder / "data" / "chunk-000" / "file-000.parquet"
+    rows = pyarrow.parquet.read_table(path)
+    at = rows.schema.get_field_index("task_index")
+    pyarrow.parquet.write_table(rows.set_column(at, "task_index", pyarrow.array([0, 0, 1, 0])), path)
+    assert brought(folder, actions="auto").episodes == 3
+    assert "1 episodes change their task" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
@@ -344,6 +372,41 @@ def test_files_of_no_known_kind(tmp_path):
     refused(tmp_path / "short.hdf5", "rewards has 5 rows, but observations has 6")
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("observations", "actions", "terminals"), ("observations", "actions", "terminals", "next_observations"),
+     ("observation", "action", "is_first", "is_last"), ("observations", "actions", "terminals", "qpos"),
+     ("observations", "actions")],
+)  # fmt: skip
+def test_files_without_a_row(tmp_path, names):
+    rows = {name: np.zeros((0, 2) if name[:3] in ("obs", "act", "nex", "qpo") else 0) for name in names}
+    np.savez(tmp_path / "none.npz", **rows)
+    refused(tmp_path / "none.npz", r"none\.npz: \S+ is empty")
+    if "terminals" in names:
+        refused(hdf5(tmp_path / "none.hdf5", rows), r"none\.hdf5: \S+ is empty")
+
+
+def test_a_cut_in_the_middle_of_an_episode_is_no_transition(tmp_path):
+    """The index says one episode, the marks two: the step across the cut must not be learnt from."""
+    given = {"episode_index": [0, 0, 0, 0, 0, 1], "truncations": [0, 0, 1, 0, 0, 1]}
+    message = r"row 2 \(episode 0, step 2\) is marked as an end, but the episode continues"
+    with pytest.raises(DataError, match=message):
+        Dataset.from_steps(STATES, TAKEN, EARNED, **given)
+    np.savez(tmp_path / "a.npz", **steps(next_observations=STATES + 2, **given))
+    refused(tmp_path / "a.npz", message)
+    path = tmp_path / "b.csv"
+    rows = [f"{i},{i / 10},{e},{t}" for i, (e, t) in enumerate(zip(*given.values(), strict=True))]
+    path.write_text("\n".join(["observation_0,action_0,episode,truncated", *rows]))
+    refused(path, message)
+
+
+def test_arrays_of_no_dimension(tmp_path):
+    np.savez(tmp_path / "a.npz", observations=STATES, actions=0.5)
+    refused(tmp_path / "a.npz", r"actions has shape \[\]; \[n, d\] is needed")
+    np.savez(tmp_path / "b.npz", **steps(actions=TAKEN[:5], rewards=EARNED[:5], task_rewards=TAKEN[:5], task_names="x"))
+    assert brought(tmp_path / "b.npz").metadata.task_names == ("x",)
+
+
 def test_actions_beyond_one_must_be_explained(tmp_path):
     path = hdf5(tmp_path / "arm.hdf5", steps(**D4RL) | {"actions": 90 * TAKEN})
     refused(path, r"arm\.hdf5: its actions lie between 9 and 81, not in \[-1, 1\]; say what the robot takes")
@@ -365,6 +428,9 @@ def test_several_sources_at_once_share_their_bounds_and_fail_together(tmp_path, 
         data.import_((str(first), "x/y", str(second), "x/y"), actions="auto")
     with pytest.raises(DataError, match="there is no file"):
         data.import_((str(first), "x/y", "absent.csv", "x/z"), actions="auto")
+    third = hdf5(tmp_path / "c.hdf5", steps(**D4RL) | {"actions": np.ones((6, 2))})
+    with pytest.raises(DataError, match=r"a\.hdf5 has 1 actions a step and .*c\.hdf5 has 2: import them one by one"):
+        data.import_((str(first), "x/y", str(third), "x/z"), actions="auto")
     assert len(list(store.listed())) == 2
 
 

@@ -80,8 +80,8 @@ def parse(given: str) -> Literal["auto"] | tuple[tuple[float, ...], tuple[float,
         return "auto"
     low, colon, high = given.partition(":")
     if not colon or not all(re.fullmatch(r"[-+0-9.eE]+(,[-+0-9.eE]+)*", end) for end in (low, high)):
-        raise ConfigError(f"--actions {given!r} is no range; give auto, LOW:HIGH, or LOW,LOW,…:HIGH,HIGH,…")
+        raise ConfigError(f"action bounds {given!r} are no range; give auto, LOW:HIGH, or LOW,LOW,…:HIGH,HIGH,…")
     try:
         return tuple(map(float, low.split(","))), tuple(map(float, high.split(",")))
     except ValueError:
-        raise ConfigError(f"--actions {given!r} holds something that is no number") from None
+        raise ConfigError(f"action bounds {given!r} hold something that is no number") from None

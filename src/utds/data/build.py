@@ -7,7 +7,7 @@ Builder       episodes one by one, as recorders and importers have them
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from utds.data.columns import (
     Metadata,
     cast,
     check_chained,
+    check_continues,
     check_count,
     check_finite,
     episode_lengths,
@@ -27,7 +28,7 @@ from utds.data.columns import (
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
-ActionBounds = Literal["auto"] | tuple[object, object] | None
+ActionBounds = str | tuple[object, object] | None  # text as the command line takes it: auto, -90:90
 
 
 class Builder:
@@ -132,6 +133,7 @@ class Marks:
         else:
             steps = _between_marks(marks["terminations"] | marks["truncations"])
         check_count("rewards", count, steps, 0)
+        check_continues(marks["terminations"] | marks["truncations"], steps)
         last = np.cumsum(steps) - 1
         cut = marks["truncations"].copy()
         cut[last] |= ~marks["terminations"][last]  # where no end is marked, the recording was cut
@@ -252,6 +254,8 @@ def _scaled(actions: object, bounds: ActionBounds, lengths: np.ndarray) -> tuple
     """Actions in [-1, 1], and what the metadata say about their unit."""
     if bounds is None:
         return actions, {}
+    if isinstance(bounds, str):
+        bounds = units.parse(bounds)
     raw = np.asarray(actions)
     raw = cast("actions", raw, raw.dtype.type, 0)
     check_count("actions", len(raw), lengths, 0)

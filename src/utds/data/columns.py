@@ -188,20 +188,25 @@ def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np
         ),
     )
     ended = terminations | truncations
-    middle = ended.copy()
-    middle[last] = False
-    _first(
-        middle,
-        lambda row: (
-            f"{where(row, lengths, 0)} is marked as an end, but the episode continues; "
-            f"check the episode lengths or the terminations and truncations"
-        ),
-    )
+    check_continues(ended, lengths)
     _first(
         ~ended[last],
         lambda episode: (
             f"episode {episode} ends after {lengths[episode]} steps, yet its last step is marked neither as "
             f"terminated nor as truncated"
+        ),
+    )
+
+
+def check_continues(ended: np.ndarray, lengths: np.ndarray) -> None:
+    """No step is marked as an end [N] but the last ones of episodes."""
+    middle = ended.copy()
+    middle[np.cumsum(lengths) - 1] = False
+    _first(
+        middle,
+        lambda row: (
+            f"{where(row, lengths, 0)} is marked as an end, but the episode continues; "
+            f"check the episode lengths or the terminations and truncations"
         ),
     )
 

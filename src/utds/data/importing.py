@@ -3,10 +3,12 @@
 import contextlib
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from utds.data import actions as units
 from utds.data import ids, store
@@ -94,30 +96,52 @@ def load(
 
     Bounds that are to be found in the data are found once, over all sources: their data can be shared.
     """
-    found = [(source, id, *read(source, options)) for source, id in sources]
+    found = []
+    for source, id in sources:
+        with _naming(source):
+            found.append((source, id, *read(source, options)))
     bounds: ActionBounds = options.actions
     if bounds == "auto":
-        bounds = units.found(*(recording.actions for *_, recording in found))
+        bounds = units.found(*_alike({source: recording.actions for source, _, _, recording in found}))
     made = []
     for source, id, format, whole in found:
         parts = list(whole.split())
-        for words, recording in parts:
-            target, chosen = _target(id, words if len(parts) > 1 else None, task or recording.metadata.get("task"))
+        slugs = _slugs([words or "" for words, _ in parts]) if len(parts) > 1 else [None]
+        for (words, recording), slug in zip(parts, slugs, strict=True):
+            target, chosen = _target(id, slug, task or recording.metadata.get("task"))
             about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
             if words is not None:
                 about["description"] = words
             if options.actions == "auto":
                 found_note = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"
                 about["description"] = "; ".join(filter(None, (about.get("description"), found_note)))
-            try:
+            with _naming(source):
                 dataset = recording.dataset(bounds, **about)
-            except DataError as error:
-                raise DataError(f"{source}: {error}") from error
             made.append(Imported(source, format, target, dataset, tuple(recording.notes)))
     names = [ids.full(each.id) for each in made]
     if len(set(names)) < len(names):
         raise ConfigError(f"two of the datasets would be stored as {max(names, key=names.count)}; give them other ids")
     return made
+
+
+@contextlib.contextmanager
+def _naming(source: str) -> Iterator[None]:
+    """What is wrong with a source names it."""
+    try:
+        yield
+    except DataError as error:
+        if source in str(error):
+            raise
+        raise DataError(f"{source}: {error}") from error
+
+
+def _alike(actions: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The actions [N, A] of each source, which one range is to be found for."""
+    (first, size), *others = ((source, array.shape[1]) for source, array in actions.items())
+    for source, other in others:
+        if other != size:
+            raise DataError(f"{first} has {size} actions a step and {source} has {other}: import them one by one")
+    return list(actions.values())
 
 
 def save(made: Sequence[Imported], overwrite: bool = False) -> list[Dataset]:
@@ -145,17 +169,22 @@ def export(dataset: Dataset, target: str, format: str = "auto") -> None:
     return WRITERS[format](dataset, path)
 
 
-def _target(id: str, words: str | None, task: str | None) -> tuple[str, str]:
+def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
     """Id and task of a dataset; where a source holds several tasks, both get the task's words."""
     first, slash, rest = id.partition("/")
-    if words is not None:
-        first = f"{first}-{_slug(words)}"
-        task = first if task is None else f"{task}-{_slug(words)}"
+    if slug is not None:
+        first = f"{first}-{slug}"
+        task = first if task is None else f"{task}-{slug}"
     return first + slash + rest, task or first
 
 
-def _slug(words: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "task"
+def _slugs(tasks: Sequence[str]) -> list[str]:
+    """Each task's words as a part of an id, with a number where letters and digits don't tell it from those before."""
+    found: list[str] = []
+    for number, words in enumerate(tasks, start=1):
+        slug = re.sub(r"[^a-z0-9]+", "-", words.lower())[:100].strip("-")
+        found.append(slug if slug and slug not in found else f"{slug or 'task'}-{number}")
+    return found
 
 
 def _npz(path: Path) -> str:

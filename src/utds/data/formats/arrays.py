@@ -45,7 +45,7 @@ def read(path: Path) -> Recording:
     if "action_low" in found or "action_high" in found:
         more["bounds"] = (found.get("action_low"), found.get("action_high"))
     if "task_names" in found:
-        more["metadata"] = {"task_names": tuple(str(name) for name in found["task_names"])}
+        more["metadata"] = {"task_names": tuple(str(name) for name in np.ravel(found["task_names"]))}
     return Recording.of_arrays({name: found[name] for name in _STEPS if name in found}, **more)
 
 

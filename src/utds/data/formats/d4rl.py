@@ -46,6 +46,10 @@ def _recording(path: Path, found: Mapping[str, Any]) -> Recording:
     notes = [f"left out: {', '.join(left)}"] if left else []
     marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
     if "next_observations" not in found:
+        if "timeouts" not in found:
+            notes.append(
+                "neither timeouts nor next_observations in the file: episodes are told apart by terminals alone"
+            )
         return Recording.of_steps(states, actions, found.get("rewards"), marks, notes=notes)
     after = _rows("next_observations", found["next_observations"])
     if "timeouts" not in found:

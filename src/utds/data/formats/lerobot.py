@@ -54,6 +54,9 @@ def read(folder: Path) -> Recording:
     notes = [f"LeRobot {version}", *([f"left out: {', '.join(left)}"] if left else [])]
     made = Recording.of_steps(found[_STATE], found[_ACTION], reward, {"lengths": lengths}, notes=notes)
     names = _tasks(folder)
+    mixed = np.add.reduceat(found["task_index"][:, 0] != np.repeat(found["task_index"][first, 0], lengths), first) > 0
+    if mixed.any():
+        made.notes.append(f"{int(mixed.sum())} episodes change their task: each counts as that of its first frame")
     made.tasks = [names.get(int(index), f"task-{int(index)}") for index in found["task_index"][first, 0]]
     return made
 

@@ -41,11 +41,11 @@ class Recording:
     @classmethod
     def of_arrays(cls, given: Mapping[str, object], **more: Any) -> "Recording":
         """From arrays by name, as `Dataset.from_arrays` takes them; without rewards too."""
-        filled: dict[str, Any] = {"rewards": np.zeros(len(np.asarray(given["actions"])), np.float32)} | dict(given)
+        filled: dict[str, Any] = dict(given) | {"actions": cast("actions", given["actions"], np.float32, 0)}
+        filled.setdefault("rewards", np.zeros(len(filled["actions"]), np.float32))
         columns = arranged(marks=Marks.taken(filled), **filled)
         del columns["truncations"]
-        for name in ("observations", "actions"):
-            columns[name] = cast(name, columns[name], np.float32, 0)
+        columns["observations"] = cast("observations", columns["observations"], np.float32, 0)
         made = cls(**columns, **more)
         if "rewards" not in given:
             made.rewards = None
@@ -140,6 +140,8 @@ def flat(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise DataError(f"{name} has dtype {array.dtype} and shape {list(array.shape)}; only numbers can be imported")
+    if len(array) == 0:
+        raise DataError(f"{name} is empty; a dataset needs at least one step")
     return cast(name, array.reshape(len(array), -1), np.float32, 0)
 
 
