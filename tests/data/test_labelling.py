@@ -5,6 +5,7 @@ import functools
 import re
 import sys
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from utds.data.dataset import Dataset
 from utds.data.labelling import FunctionReward, Known
 from utds.data.lake import Lake, share
 from utds.data.reward_model import LearnedReward
-from utds.domains import registry
+from utds.domains import pointmass, registry
 from utds.errors import ConfigError, DataError
 
 FIRST = [domains.task_ids(domains.get(name))[0] for name in ("walker", "quadruped", "jaco", "pointmass")]
@@ -158,6 +159,25 @@ def test_editing_a_domains_reward_or_a_helper_of_it_makes_new_labels(record, mon
     np.testing.assert_allclose(Known().label(kept, task), 2 * first, rtol=1e-6)
     monkeypatch.setitem(registry._DOMAINS, "pointmass", domain)
     assert np.array_equal(Known().label(kept, task), first)
+
+
+def test_editing_the_model_file_of_ones_own_robot_makes_new_labels(record, monkeypatch, tmp_path):
+    """The code that reads the file stays the same."""
+    kept = without(record("pointmass-reach-top-left"), "task_rewards").save("pointmass-reach-top-left/random")
+    path, made = tmp_path / "mine.xml", []
+    domain = dataclasses.replace(
+        domains.get("pointmass"),
+        spec=lambda: mujoco.MjSpec.from_file(str(path)),
+        reward=lambda features, actions: np.tile(features["at"][:, :1], 4),
+    )
+    for offset in (0.0, 1.0):
+        xml = pointmass.XML.replace('<geom name="mass"', f'<site name="tip" pos="{offset} 0 0"/><geom name="mass"')
+        path.write_text(
+            xml.replace("<actuator>", '<sensor><framepos name="at" objtype="site" objname="tip"/></sensor><actuator>')
+        )
+        monkeypatch.setitem(registry._DOMAINS, "pointmass", dataclasses.replace(domain))  # as another process has it
+        made.append(labelling.from_physics(kept)[1][:, 0])
+    np.testing.assert_allclose(made[1], made[0] + 1, atol=1e-6)
 
 
 SOURCE = """

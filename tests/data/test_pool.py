@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from utds.data.dataset import Dataset
+from utds.data.labelling import Zero
 from utds.data.lake import Lake, share
 from utds.data.pool import Batch
 from utds.errors import ConfigError, DataError
@@ -186,6 +187,13 @@ def test_what_cannot_be_pooled_says_why(coded):
         Lake([main]).pool(other)
     with pytest.raises(ConfigError, match="rewards='true' is unknown"):
         share(main, other, rewards="true")
+
+    class OfEpisodes(Zero):
+        def label(self, dataset, task, main):
+            return np.ones(dataset.episodes)
+
+    with pytest.raises(DataError, match="labels of run/replay has 1 rows, but 1 episodes of 3 steps in all need 3"):
+        share(main, other, rewards=OfEpisodes())
 
 
 def test_a_pool_says_what_it_holds_in_one_line(sources):

@@ -67,6 +67,16 @@ def test_running_sums_lose_nothing_that_counts(coded):
     assert sums.dtype == np.int32 and sums[-1] > 2**31 - 10
 
 
+@pytest.mark.parametrize("scale", [1e308, 2.0**-1060])
+def test_weights_of_any_size_are_drawn_alike(coded, scale):
+    """Their sum may be beyond the largest number, or too small to divide by."""
+    data = coded(0, [4])
+    plain, scaled = (
+        running([k * np.array([1.0, 0.0, 0.5, 1.0])], [Source(data, data.rewards, True)]) for k in (1, scale)
+    )
+    np.testing.assert_allclose(scaled, plain, atol=4)
+
+
 def test_returns_weigh_by_hand(sources):
     # Returns of the main task: 0+1+2 = 3 and 3+4+5+6 = 18; what is shared earns nothing.
     pool = share(*sources, rewards="zero", weights="returns:temperature=0.5")

@@ -14,6 +14,7 @@ the main task already, from the same labelling as the main data's, keeps them wh
 recorded without rewards is labelled like the rest.
 """
 
+import hashlib
 import importlib.util
 import math
 import re
@@ -184,7 +185,7 @@ def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
     assert dataset.metadata.domain is not None
     domain = domains.get(dataset.metadata.domain)
     names = domains.task_ids(domain)
-    key = {
+    key: dict[str, object] = {
         "from": "physics",
         "data": dataset.digest,
         "tasks": names,
@@ -192,6 +193,10 @@ def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
         "utds": __version__,
         "mujoco": mujoco.__version__,
     }
+    if domain not in domains.registry.built_in():  # whose code may read its model from a file
+        model = np.empty(mujoco.mj_sizeModel(domain.model), np.uint8)
+        mujoco.mj_saveModel(domain.model, None, model)
+        key["model"] = hashlib.sha256(model.data).hexdigest()
 
     def compute() -> dict[str, np.ndarray]:
         blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset)]

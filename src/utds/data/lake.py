@@ -20,7 +20,7 @@ from jax import Array
 
 from utds import progress
 from utds.data import actions as units
-from utds.data.columns import KNOWN, check_finite
+from utds.data.columns import KNOWN, cast, check_count, check_finite
 from utds.data.dataset import Dataset
 from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make
 from utds.data.pool import Columns, Info, Pool, Ranges, Sampling
@@ -188,9 +188,11 @@ class Lake:
         table[:row], table[row] = old, 0
         for index in wanted:
             data, start = self.datasets[index], self._spans[index].start
-            labels = table[row, start : start + data.size]
-            labels[:] = label(data)
-            check_finite(f"labels of {data.name}", labels, data.lengths, 0)
+            name = f"labels of {data.name}"
+            labels = cast(name, label(data), np.float32, None)
+            check_count(name, len(labels), data.lengths, 0)
+            check_finite(name, labels, data.lengths, 0)
+            table[row, start : start + data.size] = labels
         self._measure(row, table[row], wanted)
         self.columns = replace(self.columns, rewards=jax.device_put(table))
         self._labels.append(_Labels(key, frozenset(wanted)))

@@ -102,6 +102,7 @@ def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
             raise DataError(f"all weights of {source.dataset.name} are 0; leave it out")
         arrays.append(array)
     joined = np.concatenate(arrays)
+    joined = np.ldexp(joined, -np.frexp(joined.max())[1])  # by a power of two: exact, and no sum overflows
     counts = np.ceil(joined * ((_TOTAL - len(joined)) / joined.sum())).astype(np.int64)
     return np.cumsum(counts).astype(np.int32)
 
