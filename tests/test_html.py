@@ -88,3 +88,8 @@ def test_charts_of_anything(values):
     ]
     parsed(html.block("t", *shown))
     assert "nan" not in "".join(map(str, shown)) and "<script>" not in "".join(map(str, shown))
+
+
+def test_a_line_through_very_many_values_stays_small():
+    shown = str(html.sparkline(np.arange(100_000.0) % 7, "returns"))
+    assert len(shown) < 10_000 and "returns: 0 to 6" in shown

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 WIDTH, HEIGHT = 160, 32  # of a chart in a table's cell, in pixels
 BINS = 20
+MOST = 2 * WIDTH  # points of a line: more than its pixels would only make the page large
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # apart for the colour-blind too
 
 # Charts take the colour of the text around them, so they are seen on light and on dark pages.
@@ -52,7 +53,8 @@ def sparkline(values: ArrayLike, label: str) -> Markup:
     ys = _finite(values)
     if len(ys) == 0:
         return Markup("–")
-    points = _scaled(np.arange(len(ys)), ys, 2, 2, WIDTH - 4, HEIGHT - 4)
+    shown = np.linspace(0, len(ys) - 1, min(len(ys), MOST)).round().astype(int)
+    points = _scaled(shown, ys[shown], 2, 2, WIDTH - 4, HEIGHT - 4)
     drawn = _path(points, "currentColor")
     return _SVG.format(WIDTH, HEIGHT, WIDTH, HEIGHT, f"{label}: {ys.min():.4g} to {ys.max():.4g}", drawn)
 
