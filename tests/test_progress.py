@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from utds import progress
+from utds import progress, terminal
 
 
 class ZMQInteractiveShell:
@@ -39,6 +39,19 @@ def test_a_bar_in_a_notebook(notebook, capsys):
     assert "50%" in second and "steps/s" in second and "return 7" in second
     assert "100%" in third and "return 7" in third and end == ""
     assert capsys.readouterr().err == ""
+
+
+def test_what_was_done_before_counts_for_no_rate(notebook, monkeypatch):
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=iter([0.0, 2.0]).__next__))
+    with progress.bar("training", total=1000, done=900) as advance:
+        advance(20)
+    assert "92%" in notebook[1] and "10 steps/s, 8 s left" in notebook[1]
+
+
+def test_numbers_that_round_up_have_no_exponent():
+    numbers = [terminal.number(value) for value in (999.4, 999.6, -999.7, 0.9996, 12.34, 0.0)]
+    assert numbers == ["999", "1000", "-1000", "1", "12.3", "0"] and terminal.number(9999.7, 4) == "10000"
+    assert [progress._short(rate) for rate in (999.4, 999.7, 999_700.0)] == ["999", "1k", "1M"]
 
 
 def test_no_bar_but_lines_in_a_log(capsys):

@@ -32,16 +32,19 @@ class _Rate(ProgressColumn):
 def _short(value: float) -> str:
     """Three significant digits: 0.123, 12.3, 1.23k, 1.23M."""
     for size, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
+        if value >= 0.9995 * size:  # 999.7 is 1k, not 1e+03
             return f"{value / size:.3g}{suffix}"
     return f"{value:.3g}"
 
 
 @contextlib.contextmanager
-def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
-    """Show a bar while the block runs, on stderr or in the notebook; silent where stderr is no terminal."""
+def bar(what: str, total: float, unit: str = "steps", done: float = 0) -> Iterator[Advance]:
+    """Show a bar while the block runs, on stderr or in the notebook; silent where stderr is no terminal.
+
+    What was `done` before counts for how far it is, and not for the rate.
+    """
     if _in_notebook():
-        with _notebook_bar(what, total, unit) as advance:
+        with _notebook_bar(what, total, unit, done) as advance:
             yield advance
         return
     columns = (
@@ -54,7 +57,7 @@ def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
     )
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as shown:
-        task = shown.add_task(what, total=total, unit=unit, note="")
+        task = shown.add_task(what, total=total, completed=done, unit=unit, note="")  # type: ignore[arg-type]
 
         def advance(steps: float = 1, note: str | None = None) -> None:
             shown.advance(task, steps)
@@ -65,13 +68,13 @@ def bar(what: str, total: float, unit: str = "steps") -> Iterator[Advance]:
 
 
 @contextlib.contextmanager
-def _notebook_bar(what: str, total: float, unit: str) -> Iterator[Advance]:
+def _notebook_bar(what: str, total: float, unit: str, before: float) -> Iterator[Advance]:
     """The same below a notebook's cell. It is drawn a few times per second at most, and is gone at the end."""
     from IPython.display import HTML, display
     from markupsafe import Markup
 
     shape = Markup('<span>{} <progress value="{}" max="{}"></progress> {:.0%} {}</span>')
-    done, last, begun, drawn = 0.0, "", time.monotonic(), -INTERVAL
+    done, last, begun, drawn = float(before), "", time.monotonic(), -INTERVAL
     handle = display(HTML(""), display_id=True)
 
     def advance(steps: float = 1, note: str | None = None) -> None:
@@ -81,8 +84,9 @@ def _notebook_bar(what: str, total: float, unit: str) -> Iterator[Advance]:
         if now - drawn < INTERVAL:
             return
         drawn, taken = now, now - begun
-        rate = f"{_short(done / taken)} {unit}/s, {(total - done) * taken / done:.0f} s left" if done and taken else ""
-        words = " · ".join(filter(None, (rate, last)))
+        rate = (done - before) / taken if taken else 0.0
+        speed = f"{_short(rate)} {unit}/s, {(total - done) / rate:.0f} s left" if rate else ""
+        words = " · ".join(filter(None, (speed, last)))
         handle.update(HTML(str(shape.format(what, min(done, total), total, min(done / (total or 1), 1.0), words))))
 
     try:

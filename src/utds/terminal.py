@@ -26,7 +26,8 @@ def number(value: float | None, digits: int = 3) -> str:
         return "–"
     if abs(value) < 1e-6:
         return "0"
-    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+    rounded = f"{value:.{digits}g}"
+    return f"{value:.0f}" if abs(float(rounded)) >= 10**digits else rounded
 
 
 def show(*parts: Any) -> None:
