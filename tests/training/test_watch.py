@@ -9,29 +9,37 @@ from utds.data.lake import share
 from utds.errors import ConfigError
 from utds.training import train
 from utds.training.run import Run
-from utds.training.watch import Watch, discounted_returns, start_observations
+from utds.training.watch import Watch, episode_values, start_observations
 
 
 @pytest.fixture(scope="module")
 def pool():
     """Two own episodes with returns 1 + 2γ + 4γ² and 8 + 16γ, and a shared one labelled 3 at each of its two steps."""
     own = Dataset.from_arrays(
-        np.arange(7.0)[:, None], np.zeros((5, 1)), [1.0, 2, 4, 8, 16], lengths=[3, 2], task="main"
-    )
+        np.arange(7.0)[:, None], np.zeros((5, 1)), [1.0, 2, 4, 8, 16],
+        terminations=[False, False, True, False, False], lengths=[3, 2], task="main",
+    )  # fmt: skip
     other = Dataset.from_arrays(np.arange(3.0)[:, None], np.zeros((2, 1)), [0.0, 0], lengths=[2], task="other")
     return share(own, other, rewards=lambda o, a, n: np.full(len(o), 3.0))
 
 
 def test_discounted_returns_and_start_states(pool):
-    np.testing.assert_allclose(discounted_returns(pool, 0.5), [1 + 1 + 1, 8 + 8, 3 + 1.5])
+    """The first episode truly ends. The others were cut after two steps: 1 − γ² of what they would be worth."""
+    returns, supported = episode_values(pool, 0.5)
+    np.testing.assert_allclose(returns, [1 + 1 + 1, 8 + 8, 3 + 1.5])
+    np.testing.assert_allclose(supported, [3, 16 / 0.75, 4.5 / 0.75])
+    np.testing.assert_allclose(episode_values(pool, 1.0)[1], [7, 24, 6])  # no discount, no end of it
     np.testing.assert_array_equal(start_observations(pool)[:, 0], [0, 4])
 
 
 def test_warns_in_words_once_values_leave_the_data_behind(pool):
     watch = Watch(algorithms.make("td3", "paper", discount=0.5), pool)
-    assert watch.best_return == 16
-    assert watch.warning({"q_start": 23.0}) is None
-    assert "promise 32 from the start states, 2.0 times the best" in watch.warning({"q_start": 32.0})
+    assert watch.best_return == 16 and watch.supported == pytest.approx(16 / 0.75)
+    assert watch.warning({"q_start": 31.0}) is None
+    words = watch.warning({"q_start": 64.0})
+    assert "promise 64 from the start states, 3.0 times what the best" in words and "raise" not in words
+    words = Watch(algorithms.make("utds"), pool).warning({"q_start": 1e9})
+    assert words.endswith("raise bc_weight_end or beta_in or beta_ood")
     assert Watch(algorithms.make("bc", "paper"), pool).row(None) == {}
 
 
