@@ -110,6 +110,17 @@ def test_only_runs_are_removed(three, capsys, tmp_path):
     assert run.exists() and (three / "collection").exists()
 
 
+def test_a_run_in_another_ones_folder_is_listed_and_not_removed_with_it(make, tmp_path, capsys):
+    outer, inner = make("", [1.0]), make("inner", [2.0])
+    assert (outer, inner) == (tmp_path / "runs", tmp_path / "runs" / "inner")
+    found = json.loads(printed(capsys, "list", outer, "--json"))
+    assert [row["run"] for row in found] == [str(outer), str(inner)]
+    assert f"holds another run, {inner}; nothing was removed" in refusal(capsys, "remove", outer, "--yes")
+    printed(capsys, "remove", inner, "--yes")
+    printed(capsys, "remove", outer, "--yes")
+    assert not outer.exists()
+
+
 def test_a_run_that_somebody_is_at_work_on_stays(three, capsys):
     run = three / "unfinished"
     with files.lock(run / "lock", "the run"):

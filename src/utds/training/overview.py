@@ -71,8 +71,11 @@ def check_removable(path: Path) -> None:
     """Only a folder of one run may be removed: a mistyped path must cost nothing else."""
     if path.is_symlink():
         raise ConfigError(f"{path} is a link to {path.resolve()}; name the run itself")
-    if len(list(run_files.folders(path))) != 1 or not {"config.json", "result.json"} & {p.name for p in path.iterdir()}:
+    found = list(run_files.folders(path))
+    if path not in found or not {"config.json", "result.json"} & {p.name for p in path.iterdir()}:
         raise ConfigError(f"{path} is no run directory (no config.json); nothing was removed")
+    if len(found) > 1:
+        raise ConfigError(f"{path} holds another run, {found[1]}; nothing was removed: move or remove that one first")
     if run_files.is_run(path) and _is_collection(path):
         raise ConfigError(f"{path} is a collection of `utds collect`, no run; nothing was removed")
 

@@ -140,6 +140,7 @@ Row = dict[str, Any]
 # earlier versions don't tell what was recorded.
 MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
 LOGS = ("metrics.csv", "evaluations.csv")
+OWN_FOLDERS = {"policies", "rounds", "tensorboard", "wandb"}  # of a run or a collection: no other run lies in them
 RECORDED = {"mean": Number(), "best_tenth": Number(), "episodes": POSITIVE}  # returns of a dataset's own episodes
 CONFIG = {
     "algorithm": {"name": Text(), "fields": Each(Plain())},
@@ -203,13 +204,16 @@ def is_collection(folder: Path) -> bool:
 
 
 def folders(root: Path) -> Iterator[Path]:
-    """Folders below `root` that hold files of a run, half-written ones too, in order of their paths."""
+    """Folders below `root` that hold files of a run, half-written ones too, in order of their paths.
+
+    A run may lie in another's folder, as with `--out runs` and then `--out runs/walk`.
+    """
     if not root.is_dir():
         raise DataError(f"{root} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
     for current, inner, names in os.walk(root):
         if {"config.json", "result.json", "evaluations.csv"} & set(names):
-            inner.clear()
             yield Path(current)
+            inner[:] = set(inner) - OWN_FOLDERS
         inner[:] = sorted(name for name in inner if not name.startswith("."))
 
 
