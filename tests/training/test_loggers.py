@@ -43,6 +43,10 @@ def test_a_logger_gets_the_rows_of_the_files(pool, tmp_path):
     assert memory.calls == ["begin", "end"]
 
 
+def test_one_logger_may_be_named_without_a_list():
+    assert type(loggers.make("tensorboard")[0]) is loggers.TensorBoard
+
+
 def test_after_resuming_it_has_all_rows_once(pool, tmp_path):
     def broken(act):
         raise RuntimeError

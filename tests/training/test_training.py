@@ -3,13 +3,14 @@
 import json
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 from utds import serialization
 from utds.algorithms import BC, TD3
 from utds.errors import ConfigError, DataError, TrainingError
-from utds.training import train
+from utds.training import Trainer, train
 from utds.training.run import Run, summary
 
 QUICK = BC(width=4, layers=1, batch_size=8)
@@ -64,6 +65,16 @@ def test_resuming_needs_the_same_run_and_may_go_further(pool, tmp_path):
     longer = train(pool, QUICK, steps=20, out=tmp_path, resume=True)
     straight = train(pool, QUICK, steps=20, out=tmp_path / "straight")
     assert longer.act(np.ones((3, 3))).tobytes() == straight.act(np.ones((3, 3))).tobytes()
+
+
+def test_resuming_never_takes_a_run_back(pool, tmp_path):
+    """Asked for fewer steps than it has done, it would count as unfinished for ever."""
+    train(pool, QUICK, steps=10, out=tmp_path)
+    with pytest.raises(ConfigError, match="has reached step 10; resume it with steps=10 or more"):
+        train(pool, QUICK, steps=6, out=tmp_path, resume=True)
+    assert Run(tmp_path).finished
+    (tmp_path / "result.json").unlink()  # as if it had been interrupted just before
+    assert train(pool, QUICK, out=tmp_path, resume=True).config["steps"] == 10  # what it was asked for, no preset's
 
 
 def test_resuming_keeps_what_the_run_was_begun_with(pool, tmp_path, monkeypatch):
@@ -131,10 +142,38 @@ def test_a_nan_stops_the_run(pool, tmp_path):
     assert not (tmp_path / "checkpoint.safetensors").exists()
 
 
-@pytest.mark.parametrize("options", [{"steps": 0}, {"seeds": []}, {"seeds": [1, 1]}, {"log_every": 0}, {"seeds": [-1]}])
+def test_a_nan_of_the_last_step_stops_it_too(pool, tmp_path):
+    """Its loss is finite: that of the weights before, as where the gradient of a root at 0 breaks them."""
+    trainer = Trainer(train(pool, QUICK, steps=2, out=tmp_path), pool, None)
+    (whole,), step = trainer.begin()
+    trainer.guard((whole,), step)
+    broken = whole._replace(state=whole.state._replace(actor=jax.tree.map(lambda x: x * np.nan, whole.state.actor)))
+    with pytest.raises(TrainingError, match=r"weights are no longer finite by step 2 \(seed 0\)"):
+        trainer.guard((broken,), step)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"steps": 0}, {"seeds": []}, {"seeds": [1, 1]}, {"log_every": 0}, {"seeds": [-1]}, {"steps": 1e6},
+        {"seeds": [0.0]}, {"eval_every": 2.5}, {"divergence": float("inf")}, {"divergence": -1},
+    ],
+)  # fmt: skip
 def test_senseless_options_are_refused(options, pool, tmp_path):
     with pytest.raises(ConfigError, match=next(iter(options))):
         train(pool, QUICK, out=tmp_path, **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_numpy_are_numbers(pool, tmp_path):
+    run = train(pool, QUICK, seeds=np.arange(1, 3), steps=np.int64(2), out=tmp_path / "which")
+    assert (run.config["seeds"], run.config["steps"]) == ([1, 2], 2)
+    assert train(pool, QUICK, seeds=np.int64(2), steps=2, out=tmp_path / "how-many").seeds == (0, 1)
+
+
+def test_an_evaluation_without_names_is_refused(pool, tmp_path):
+    with pytest.raises(ConfigError, match=r"`evaluate` returned 3\.0; let it return names"):
+        train(pool, QUICK, steps=2, evaluate=lambda act: 3.0, out=tmp_path)
 
 
 def test_a_broken_or_foreign_folder_is_named(pool, tmp_path):

@@ -100,8 +100,9 @@ class WandB:
 LOGGERS: dict[str, Callable[[], Logger]] = {"tensorboard": TensorBoard, "wandb": WandB}
 
 
-def make(given: Sequence[Logger | str]) -> tuple[Logger, ...]:
+def make(given: Sequence[Logger | str] | str) -> tuple[Logger, ...]:
     """Loggers by name, or themselves; a missing extra is said at once rather than after hours of training."""
+    given = [given] if isinstance(given, str) else given
     for name in given:
         if isinstance(name, str) and name not in LOGGERS:
             raise ConfigError(f"there is no logger {name!r}{hint(name, LOGGERS)}")

@@ -73,6 +73,12 @@ def loop(algorithm: Algorithm, seed_state: SeedState, pool: Pool, key: Array, st
     return jax.lax.fori_loop(0, steps, body, seed_state)
 
 
+@jax.jit
+def finite(tree: Any) -> Array:
+    """Whether every number of a tree is finite."""
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]))
+
+
 advance = jit(loop, static_argnums=0, donate_argnums=1)
 
 

@@ -175,7 +175,8 @@ def evaluate_offline(
     Returns:
         The comparison: `best`, `gains`, `verdict`, `warnings`, and every candidate with its interval.
     """
-    found = [run if isinstance(run, Run) else Run(run) for run in runs]
+    opened = [run if isinstance(run, Run) else Run(run) for run in runs]
+    found = list({run.path.resolve(): run for run in opened}.values())  # one named twice is no second sample
     if not found:
         raise ConfigError("name at least one run to judge")
     for run in found:

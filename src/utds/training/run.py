@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.data.actions import to_raw
+from utds.data.units import to_raw
 from utds.data.dataset import best_tenth
 from utds.errors import ConfigError, DataError
 from utds.evaluation.policy import act
@@ -73,6 +73,9 @@ class Run:
             if not resume:
                 raise ConfigError(f"{folder} already holds a run; resume it, or give another folder")
             run_files.check_same(folder, run_files.config(folder), config)
+            reached = run_files.last_step(folder)
+            if config["steps"] < reached:
+                raise ConfigError(f"{folder} has reached step {reached}; resume it with steps={reached} or more")
         files.write_json(folder / "config.json", config)
         _write_provenance(folder / "provenance.json", config)
         return cls(folder)

@@ -7,6 +7,8 @@ bursts, checkpoints and interruptions fall changes nothing: not a bit of the par
 from __future__ import annotations
 
 import contextlib
+import math
+import operator
 import os
 import signal
 import threading
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from utds import algorithms, evaluation, files, progress, serialization
 from utds.algorithms import Algorithm, Policy
-from utds.data.actions import to_raw
+from utds.data.units import to_raw
 from utds.data.pool import Info, Pool
 from utds.data.weights import weigh_dynamics
 from utds.errors import ConfigError, TrainingError
@@ -32,7 +34,7 @@ from utds.evaluation.policy import act
 from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
-from utds.training.loop import SeedState, advance_in_turn, advance_together, fresh
+from utds.training.loop import SeedState, advance_in_turn, advance_together, finite, fresh
 from utds.training.run import Run, recorded_returns
 from utds.training.sharing import check_dynamics
 from utds.training.watch import Watch
@@ -76,7 +78,8 @@ def train(
         pool: the data, from `utds.share`.
         algorithm: what to train; UTDS with its fast preset if not given.
         seeds: how many (0, 1, …), or which.
-        steps: gradient steps per seed; as the preset says if not given, which for the fast one depends on the data.
+        steps: gradient steps per seed. If not given, what a run that is resumed was asked for, and else what the preset
+            says, which for the fast one depends on the data.
         out: the run directory; `runs/<task>-<algorithm>` if not given.
         evaluate: called with every seed's policy each `eval_every` steps and at the end. "auto" runs episodes of the
             pool's task if it belongs to a known domain; None never evaluates. The policy that your function is
@@ -97,11 +100,14 @@ def train(
     """
     algorithm = algorithms.make("utds") if algorithm is None else algorithm
     chosen = make_loggers(loggers)
-    steps = algorithms.default_steps(algorithm, pool) if steps is None else steps
+    folder = Path(out or Path("runs") / f"{pool.info.task}-{algorithms.name_of(algorithm)}")
+    if steps is None:
+        begun = resume and run_files.is_run(folder)
+        steps = run_files.config(folder)["steps"] if begun else algorithms.default_steps(algorithm, pool)
     eval_every = max(1, steps // 10) if eval_every is None else eval_every
     log_every = min(1_000, eval_every) if log_every is None else log_every
     evaluate = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else _raw(evaluate, pool.info)
-    seeds = range(seeds) if isinstance(seeds, int) else seeds
+    seeds = range(int(seeds)) if isinstance(seeds, int | np.integer) else seeds
     if len(seeds) > MOST_SEEDS:
         raise ConfigError(f"{len(seeds)} seeds are too many for one run: at most {MOST_SEEDS}")
     seeds = tuple(seeds)
@@ -115,7 +121,6 @@ def train(
         checkpoint_every=eval_every if checkpoint_every is None else checkpoint_every,
         divergence=divergence,
     )
-    folder = Path(out or Path("runs") / f"{pool.info.task}-{config['algorithm']['name']}")
     trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
     if not trust_dynamics and not run_files.is_run(folder):
         check_dynamics(pool.info.datasets)
@@ -131,7 +136,9 @@ def train(
 
 def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGENCE, **options: Any) -> dict[str, Any]:
     """What config.json holds. Options: seeds, steps, eval_every, log_every, checkpoint_every."""
-    _check_options(options)
+    options = _checked(options)
+    if not 0 <= divergence < math.inf:
+        raise ConfigError(f"divergence={divergence} must be a number of 0 or more; 1e9 all but switches it off")
     return {
         "algorithm": algorithms.to_config(algorithm),
         "task": pool.info.task,
@@ -145,7 +152,7 @@ def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGEN
         "action_low": list(pool.info.action_low),
         "action_high": list(pool.info.action_high),
         **options,
-        "divergence": divergence,
+        "divergence": float(divergence),
     }
 
 
@@ -167,7 +174,7 @@ class Trainer:
         reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
         self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
         self.spec, self.note, self.warned = spec, "", False
-        self.value_note = ""  # what the critics promise at the start states, of the best recorded return
+        self.value_note = ""  # what the critics promise at the start states, of what the data supports
         self.watch = Watch(self.algorithm, pool)
 
     def train(self) -> None:
@@ -178,9 +185,8 @@ class Trainer:
         with (
             signals() as pending,
             opened(self.loggers, self.run) as self.hand_on,
-            progress.bar(title, config["steps"]) as bar,
+            progress.bar(title, config["steps"], done=step) as bar,
         ):
-            bar(step)
             burst = 1
             while step < config["steps"]:
                 size = min(burst, self.next_stop(step) - step)
@@ -242,7 +248,7 @@ class Trainer:
                 progress.warn(f"seed {seed}, step {step}: {words}")
         if watched[0]:
             promised = np.mean([row["q_start"] for row in watched])
-            self.value_note = f"Q {promised:.3g} of {self.watch.best_return:.3g}"
+            self.value_note = f"Q {promised:.3g} of {self.watch.supported:.3g}"
 
     def save(self, states: tuple[SeedState, ...], step: int) -> None:
         for seed, seed_state in self._each(states):
@@ -258,6 +264,10 @@ class Trainer:
         rows: list[dict[str, Any]] = []
         for seed, seed_state in self._each(states):
             scores = self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state)))
+            if not isinstance(scores, Mapping):
+                raise ConfigError(
+                    f'`evaluate` returned {scores!r}; let it return names and numbers, as {{"return": 8.1}}'
+                )
             rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
         self.run.log("evaluations.csv", rows)
         self.hand_on("evaluation", rows)
@@ -275,6 +285,11 @@ class Trainer:
                         f"{what} by step {step} (seed {seed}) in {self.run.path}; the last good checkpoint is kept: "
                         "lower the learning rates, or give a floor (floor, ood_floor) where the algorithm has one"
                     )
+            if not finite(Policy.of(seed_state.state)):  # metrics are of the networks before the last step
+                raise TrainingError(
+                    f"the networks' weights are no longer finite by step {step} (seed {seed}) in {self.run.path}; the "
+                    "last good checkpoint is kept: lower the learning rates"
+                )
 
     def _each(self, states: tuple[SeedState, ...]) -> Iterator[tuple[int, SeedState]]:
         return zip(self.seeds, states, strict=True)
@@ -306,15 +321,26 @@ def _sources(pool: Pool) -> list[dict[str, Any]]:
     return sources
 
 
-def _check_options(options: Mapping[str, Any]) -> None:
+def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Seeds and steps as plain whole numbers, as JSON has them; NumPy's are such too."""
+    found: dict[str, Any] = {"seeds": [_whole("seeds", seed) for seed in options["seeds"]]}
     for name in ("steps", "eval_every", "log_every", "checkpoint_every"):
-        if options[name] < 1:
-            raise ConfigError(f"{name}={options[name]} must be at least 1")
-    seeds = options["seeds"]
+        found[name] = _whole(name, options[name])
+        if found[name] < 1:
+            raise ConfigError(f"{name}={found[name]} must be at least 1")
+    seeds = found["seeds"]
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ConfigError(f"seeds={seeds} must be one or more different numbers, none negative")
-    if max(*seeds, options["steps"]) > MOST:
+    if max(*seeds, found["steps"]) > MOST:
         raise ConfigError(f"steps and the numbers of seeds can't exceed {MOST}")
+    return found
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ConfigError(f"{name}={value!r} must be a whole number") from None
 
 
 @contextlib.contextmanager
