@@ -108,6 +108,16 @@ def test_wrong_input():
     with pytest.raises(DomainError, match="no task"):
         evaluation.evaluate(push_right, "submarine-dive")
     assert evaluation.evaluator("submarine-dive") is None
+    for judged in (evaluation.evaluate, evaluation.evaluate_env):
+        with pytest.raises(ConfigError, match="seed=-1 must be at least 0"):
+            judged(push_right, "pointmass-reach-top-right", seed=-1)
+
+
+def test_observations_of_several_parts_are_refused():
+    env = Counter()
+    env.observation_space = gymnasium.spaces.Dict({"arm": Counter.observation_space})
+    with pytest.raises(ConfigError, match="Counter has observations of several parts; wrap it in gymnasium"):
+        evaluation.evaluate_env(push_right, env)
 
 
 def test_recorded_episodes_hold_together():

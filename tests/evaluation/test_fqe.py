@@ -172,11 +172,34 @@ def test_episodes_that_were_cut_early_count_for_what_they_have_and_ended_ones_fo
     assert fqe.recorded(ended, 1.0).high - 4.5 == pytest.approx(12.7062 * returns.std(ddof=1) / np.sqrt(2), rel=1e-4)
 
 
-def test_senseless_options_are_refused():
+def test_senseless_options_are_refused(ring):
     with pytest.raises(ConfigError, match="discount"):
         FQE(discount=1.0)
     with pytest.raises(ConfigError, match="horizon"):
         FQE(horizon=0)
+    for judged in (lambda: FQE().evaluate({}, ring, seed=-1), lambda: fqe.outside(policy(1), ring, seed=-1)):
+        with pytest.raises(ConfigError, match="seed=-1 must be at least 0"):
+            judged()
+
+
+def test_a_policy_acts_as_a_simulator_would_take_it(ring):
+    """What lies beyond ±1 is cut: critics have seen nothing there."""
+    policies = {"within": policy(*POLICIES["to the last"]), "beyond": policy(*(9 * np.array(POLICIES["to the last"])))}
+    found = FQE(steps=20, horizon=6, **SMALL).evaluate(policies, ring)
+    assert found["within"] == found["beyond"]
+    assert fqe.outside(policies["within"], ring) == fqe.outside(policies["beyond"], ring)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda o: np.zeros(len(o)), r"mine gives actions of shape \(400,\); \(400, 1\) is needed"),
+        (lambda o: np.full((len(o), 1), np.nan), "mine gives actions that are no finite numbers"),
+    ],
+)
+def test_a_policy_that_gives_no_actions_is_named(ring, act, message):
+    with pytest.raises(ConfigError, match=message):
+        FQE(steps=1, horizon=6, **SMALL).evaluate({"mine": act}, ring)
 
 
 def test_outside_tells_a_policy_of_the_data_from_a_stranger():

@@ -32,7 +32,7 @@ from utds.algorithms import base
 from utds.algorithms.fields import Count, Positive, at_most, interval, validate
 from utds.data.pool import Pool
 from utds.errors import ConfigError, TrainingError
-from utds.evaluation.rollout import Act
+from utds.evaluation.rollout import Act, check_seed
 from utds.networks import MLP, Normalizer, ensemble, init_ensemble, jit
 
 BURST = 250  # gradient steps between looks at the progress bar
@@ -61,13 +61,15 @@ class FQE:
         is largely the same for all: `difference` of two estimates is surer than either.
 
         Args:
-            policies: any functions from observations [n, O] to actions [n, A] in [-1, 1], by name.
+            policies: any functions from observations [n, O] to actions [n, A], by name. What lies beyond ±1 is cut, as
+                a simulator does.
             pool: the data.
             seed: of the bootstrap samples, the batches and the initial critics.
 
         Returns:
             An estimate for each name, in the order given.
         """
+        check_seed(seed)
         fqe = replace(self, horizon=self.horizon or horizon_of(pool))
         problem = _problem(fqe, pool, seed)
         assert fqe.horizon is not None
@@ -218,7 +220,7 @@ class Actions(NamedTuple):
 
 def _fit(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
     """Each critic's value of the start states."""
-    actions = _actions(act, pool, problem.starts)
+    actions = _actions(act, pool, problem.starts, name)
     state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
     key = jax.random.key(seed + 1)
     with progress.bar(f"fitting the value of {name}", fqe.steps) as advance:
@@ -250,12 +252,22 @@ def _problem(fqe: FQE, pool: Pool, seed: int) -> Problem:
     )
 
 
-def _actions(act: Act, pool: Pool, starts: Array) -> Actions:
+def _actions(act: Act, pool: Pool, starts: Array, name: str) -> Actions:
     """Ask the policy once for every action that the fit will need."""
     after = np.empty((pool.size, pool.action_size), np.float32)
     for rows in _blocks(pool.size):
-        after[rows] = act(np.asarray(pool.take(jnp.arange(rows.start, rows.stop)).next_observations))
-    return Actions(jnp.asarray(after), jnp.asarray(act(np.asarray(starts)), jnp.float32))
+        after[rows] = _asked(act, pool.take(jnp.arange(rows.start, rows.stop)).next_observations, pool, name)
+    return Actions(jnp.asarray(after), jnp.asarray(_asked(act, starts, pool, name)))
+
+
+def _asked(act: Act, observations: Array, pool: Pool, name: str) -> np.ndarray:
+    """What a policy does at observations [n, O]: [n, A] in [-1, 1], as a simulator would take it."""
+    actions, shape = np.asarray(act(np.asarray(observations)), np.float32), (len(observations), pool.action_size)
+    if actions.shape != shape:
+        raise ConfigError(f"{name} gives actions of shape {actions.shape}; {shape} is needed, a row per observation")
+    if not np.all(np.isfinite(actions)):
+        raise ConfigError(f"{name} gives actions that are no finite numbers; correct the policy")
+    return np.clip(actions, -1, 1)
 
 
 def _blocks(size: int) -> list[slice]:
@@ -361,13 +373,14 @@ def outside(act: Act, pool: Pool, seed: int = 0) -> float:
     state is outside where the distance of the policy's action exceeds that of 95 % of the recorded actions.
 
     Args:
-        act: the policy, from observations [n, O] to actions [n, A] in [-1, 1].
+        act: the policy, from observations [n, O] to actions [n, A]; what lies beyond ±1 is cut.
         pool: the data.
         seed: of the states that are drawn.
 
     Returns:
         A share from 0 to 1; a policy that does what the data does gets about 0.05.
     """
+    check_seed(seed)
     random = np.random.default_rng(seed)
     chosen = random.permutation(pool.size)[: STATES + REFERENCES]
     asked = chosen[: min(STATES, max(1, len(chosen) // 5))]
@@ -386,7 +399,7 @@ def outside(act: Act, pool: Pool, seed: int = 0) -> float:
         return np.linalg.norm(done - actions[:, None], axis=-1).min(axis=1)
 
     usual = np.quantile(distance(np.asarray(batch.actions)), USUAL)
-    return float(np.mean(distance(np.asarray(act(np.asarray(batch.observations)))) > usual + 1e-6))
+    return float(np.mean(distance(_asked(act, batch.observations, pool, "the policy")) > usual + 1e-6))
 
 
 def _episodes(pool: Pool, rows: np.ndarray) -> np.ndarray:

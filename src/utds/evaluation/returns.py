@@ -120,9 +120,15 @@ def evaluate_env(
     A policy in [-1, 1] is scaled to the box; one that is `raw` speaks the environment's unit already.
     """
     _check(episodes)
+    rollout.check_seed(seed)
     env = make_env(env) if isinstance(env, str) else env
     rescale = _to_box(env.action_space, raw)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
+    if env.observation_space.shape is None:  # such as a dictionary's
+        raise ConfigError(
+            f"{name} has observations of several parts; wrap it in gymnasium.wrappers.FlattenObservation, which gives "
+            "the vector that a policy reads"
+        )
     totals = []
     with progress.bar(f"evaluating on {name}", total=episodes, unit="episodes") as advance:
         for episode in range(episodes):

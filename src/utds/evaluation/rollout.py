@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from utds import progress
 from utds.domains.base import Array, Domain
 from utds.domains.simulator import Simulator
+from utds.errors import ConfigError
 
 LOCKSTEP = 64  # copies stepped together at most; more gain nothing and only hold memory
 
@@ -65,8 +66,15 @@ def record(domain: Domain, act: Act, episodes: int, seed: int, exploration_start
     return out
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that NumPy's and Gymnasium's generators don't take."""
+    if seed < 0:
+        raise ConfigError(f"seed={seed} must be at least 0")
+
+
 def _blocks(domain: Domain, episodes: int, seed: int, exploration_start: bool, threads: int | None = None):
     """Blocks of at most LOCKSTEP copies at their start states: which copies, the simulator, observations."""
+    check_seed(seed)
     for first in range(0, episodes, LOCKSTEP):
         copies = slice(first, min(first + LOCKSTEP, episodes))
         starts = [domain.start_state(seed, i, exploration_start) for i in range(copies.start, copies.stop)]
