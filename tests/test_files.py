@@ -84,6 +84,21 @@ def test_trees_say_what_does_not_fit(tmp_path):
         serialization.read(tmp_path / "none")
 
 
+@pytest.mark.parametrize(
+    ("dtype", "meta", "message"),
+    [
+        ("F8_E4M3", "{}", "no readable safetensors file"),  # a type that NumPy doesn't have
+        ("F32", "[]", r"the metadata beside the arrays are \[\], no table"),
+    ],
+)
+def test_an_altered_file_of_arrays_is_one_line(dtype, meta, message, tmp_path):
+    array = {"dtype": dtype, "shape": [8 if dtype.startswith("F8") else 2], "data_offsets": [0, 8]}
+    written = json.dumps({"__metadata__": {"utds": meta}, "a": array}).encode()
+    (tmp_path / "t.safetensors").write_bytes(len(written).to_bytes(8, "little") + written + bytes(8))
+    with pytest.raises(DataError, match=message):
+        serialization.read(tmp_path / "t.safetensors")
+
+
 def test_safetensors_files_are_plain(tmp_path):
     """Eight bytes of length, JSON, numbers: nothing in them can run."""
     serialization.save(tmp_path / "t.safetensors", {"a": np.float32([1, 2])})

@@ -15,8 +15,8 @@ import numpy as np
 
 from utds import files
 from utds.algorithms import Algorithm, Policy
-from utds.data.actions import to_raw
-from utds.errors import MissingExtra, TrainingError
+from utds.data.units import to_raw
+from utds.errors import ConfigError, MissingExtra, TrainingError
 from utds.evaluation.policy import act, gamma
 from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
 from utds.version import __version__
@@ -43,6 +43,9 @@ def export(
         import onnxruntime
     except ImportError:
         raise MissingExtra("exporting needs onnx and onnxruntime: pip install 'utds[onnx]'") from None
+    _check_layers("actor", policy.actor)
+    if ensemble:
+        _check_layers("ensemble of critics", policy.critic)
     bounds = config["action_low"], config["action_high"]
     graph = _Graph(config["observation_size"], config["action_size"], bounds)
     model = graph.model(policy, ensemble)
@@ -134,7 +137,7 @@ class _Graph:
                 x = self._node(
                     "LayerNormalization", x, self._weight(layer.gain), self._weight(layer.offset), epsilon=1e-5
                 )
-            x = self._node(ACTIVATIONS[type(layer)], x)
+            x = self._node(_activation(layer), x)
         return self._node("Gemm", x, self._weight(layers[-1].weight), self._weight(layers[-1].bias))
 
     def _node(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
@@ -150,6 +153,21 @@ class _Graph:
         name = f"weight_{len(self._weights)}"
         self._weights.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
+
+
+def _activation(layer: Layer) -> str:
+    """The name of a hidden layer's activation in ONNX."""
+    if type(layer) not in ACTIVATIONS:
+        raise ConfigError(
+            f"{type(layer).__name__} can't be exported: utds.export.ACTIVATIONS has no name for it in ONNX"
+        )
+    return ACTIVATIONS[type(layer)]
+
+
+def _check_layers(part: str, network: Any) -> None:
+    """An algorithm of one's own may have an actor of any kind, but only layers of `utds.networks` can be written."""
+    if not isinstance(network, tuple) or not all(isinstance(layer, Layer | Prior) for layer in network):
+        raise ConfigError(f"only an {part} made of the layers of utds.networks can be exported")
 
 
 def _compare(session: Any, algorithm: Algorithm, policy: Policy, bounds: Bounds, ensemble: bool) -> None:

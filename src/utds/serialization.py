@@ -54,8 +54,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
             with safetensors.safe_open(path, framework="numpy") as file:
                 arrays = {_current(name): file.get_tensor(name) for name in file.keys()}
                 meta = json.loads((file.metadata() or {}).get("utds", "{}"))
-        except (safetensors.SafetensorError, ValueError, RecursionError) as error:
+        except (safetensors.SafetensorError, ValueError, AttributeError, RecursionError) as error:  # of odd types too
             raise DataError(f"{path} is no readable safetensors file ({error}); it was cut short or altered") from None
+    if not isinstance(meta, dict):
+        raise DataError(f"{path}: the metadata beside the arrays are {meta!r}, no table; the file was altered")
     return arrays, meta
 
 

@@ -8,7 +8,8 @@ import pytest
 from utds import algorithms, files
 from utds.algorithms import Policy, Spec
 from utds.errors import ConfigError
-from utds.networks import LeakyLayer, Prior, TanhLayer
+from utds.export import export
+from utds.networks import Layer, LeakyLayer, Prior, TanhLayer
 from utds.training.run import Run
 
 OBS, ACT = 5, 2
@@ -96,4 +97,23 @@ def test_the_ensemble_gives_the_uncertainty_beside_the_action(tmp_path, name, fi
 def test_no_ensemble_no_uncertainty(tmp_path):
     with pytest.raises(ConfigError, match="no ensemble of critics: its algorithm is bc"):
         make_run(tmp_path, "bc").export(tmp_path / "p.onnx", ensemble=True)
+    assert not (tmp_path / "p.onnx").exists()
+
+
+class Elu(Layer):
+    """A layer of one's own."""
+
+
+@pytest.mark.parametrize(
+    ("part", "ensemble", "message"),
+    [
+        ({"actor": {"w": np.ones((OBS, ACT))}}, False, "only an actor made of the layers of utds.networks"),
+        ({"critic": {"w": np.ones((2, OBS + ACT, 1))}}, True, "only an ensemble of critics made of the layers of"),
+        ({"actor": (Elu(np.ones((OBS, ACT)), np.ones(ACT)),) * 2}, False, "Elu can't be exported"),
+    ],
+)
+def test_networks_of_ones_own_are_refused_in_one_line(tmp_path, part, ensemble, message):
+    run = make_run(tmp_path, "td3")
+    with pytest.raises(ConfigError, match=message):
+        export(run.algorithm, run.policy()._replace(**part), run.config, tmp_path / "p.onnx", ensemble)
     assert not (tmp_path / "p.onnx").exists()
