@@ -5,8 +5,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from common import CLOCK, RATIO, fastest, require, table, verdict
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Scores
+from utds.report import aggregate
+from utds.report.aggregate import Scores
 
 RESAMPLES, LOOPED = 50_000, 500
 SECONDS, FASTER = 5.0, 5.0  # required: at most, and times the loop's speed at least

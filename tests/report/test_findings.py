@@ -12,10 +12,9 @@ import pytest
 
 from utds import algorithms, report
 from utds.algorithms import CQL, registry
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Interval
 from utds.errors import DataError
-from utds.report import findings, rows, text
+from utds.report import aggregate, findings, rows, text
+from utds.report.aggregate import Interval
 from utds.report.load import BETA
 from utds.report.table import ALL, Setting
 

@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from utds import algorithms, figures, report
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Interval, Scores
-from utds.report import findings, text
+from utds.report import aggregate, findings, text
+from utds.report.aggregate import Interval, Scores
 from utds.report.load import OWN
 from utds.report.table import Outcome, Study
 

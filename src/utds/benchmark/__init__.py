@@ -1,1 +1,1 @@
-"""The benchmark: matrices of runs, planned, run on one machine or many, taken up again, aggregated."""
+"""The benchmark: matrices of runs, planned, run on one machine or many and taken up again."""

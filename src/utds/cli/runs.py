@@ -116,7 +116,7 @@ def _reached(row: dict[str, Any]) -> str:
 
 def _gain(row: dict[str, Any], first: dict[str, Any]) -> dict[str, float] | None:
     """By how much a run's mean return exceeds the first one's; none where one of them has no returns."""
-    from utds.benchmark import aggregate
+    from utds.report import aggregate
 
     own, others = ([value for value in each.get("returns", []) if value is not None] for each in (row, first))
     return aggregate.welch(own, others)._asdict() if own and others else None

@@ -2,7 +2,8 @@
 
 load      run directories -> results, their labels and commands
 rows      results <-> CSV
-table     results -> one table of outcomes    findings        gains, aggregates, costs, ablations
+table     results -> one table of outcomes    aggregate       statistics of runs with intervals
+findings  gains, averages, costs, ablations
 text      findings in words and as Markdown   figures, page   drawing and the page
 """
 

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Interval, Scores
+from utds.report import aggregate
+from utds.report.aggregate import Interval, Scores
 from utds.report.load import BETA, OWN, Array, pool_of
 from utds.report.table import Outcome, Setting, Study
 

@@ -9,10 +9,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Interval
 from utds.evaluation import fqe
-from utds.report import figures, findings, text
+from utds.report import aggregate, figures, findings, text
+from utds.report.aggregate import Interval
 from utds.report.findings import EVERYTHING, WHICH, Ablation, Aggregates, Gain
 from utds.report.load import BETA, OWN
 from utds.report.plot import colours, numbered, swatch

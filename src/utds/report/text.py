@@ -6,9 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from utds.algorithms import entries
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Interval
-from utds.report import findings
+from utds.report import aggregate, findings
+from utds.report.aggregate import Interval
 from utds.report.findings import EVERYTHING, WHICH, Gain
 from utds.report.load import OWN
 from utds.report.table import RECORDED, Study

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from utds.benchmark import aggregate
-from utds.benchmark.aggregate import Scores
 from utds.errors import DataError
+from utds.report import aggregate
+from utds.report.aggregate import Scores
 
 # Two settings of three runs. Means 20 and 80; all runs in order: 10 20 30 60 80 100.
 SMALL = Scores.of([[10, 20, 30], [60, 80, 100]])
