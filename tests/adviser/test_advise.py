@@ -11,7 +11,19 @@ import pytest
 import utds
 from utds import adviser
 from utds.adviser import dynamics, ranking, robinson
-from utds.adviser.advice import BETTER, NO_BETTER, RELIABILITY, Advice, Candidate, Option, draw, number, worth
+from utds.adviser.advice import (
+    BEST_TENTH,
+    BETTER,
+    BY_BEST_TENTH,
+    NO_BETTER,
+    RELIABILITY,
+    Advice,
+    Candidate,
+    Option,
+    draw,
+    number,
+    worth,
+)
 from utds.adviser.dynamics import Check
 from utds.cli import main
 from utds.cli.advise import _two_lines
@@ -49,7 +61,7 @@ def advice_of(scores: dict[str, float], **other) -> Advice:
     """An advice on datasets a, b, c with these scores of their combinations, such as {"a": 10, "a b": 11}."""
     own, check = worth(np.arange(10.0)), Check("", "same", 0.5, 0, 0, "", 1, 9)
     options = [Option(tuple(names.split()), 0.5, 0.5, 20.0, score) for names, score in scores.items()]
-    ranked = [Candidate(o.names[0], own, check, 0.1, 1, o.after, o.plan, o.score) for o in options if len(o.names) == 1]
+    ranked = [Candidate(o.names[0], own, check, 0.1, o.after, o.plan, o.score) for o in options if len(o.names) == 1]
     given = {"before": 1.0, "plan": 10.0, "value": 5.0}
     named = {"main": "own", "task": "arm-a", "worth": own, "duplicates": (), "seconds": 0.0}
     return Advice(**named | given | other, candidates=tuple(ranked), options=tuple(options))
@@ -95,16 +107,27 @@ def test_how_good_predictions_are_is_what_the_docs_measure():
         assert held_out[row] in RELIABILITY
     assert "[45 settings]" in text and "45 held-out settings" in RELIABILITY
     regret = dict(re.findall(r"^\| ([^|]+?) \|.*\| \**([\d.]+)\** \[[\d., ]+\] \|$", text, flags=re.MULTILINE))
-    assert len(regret) == 4
+    first, rule = "the adviser's first choice", "the source whose best tenth of episodes returns most"
     assert re.findall(r"(\d+\.\d)[ ,.]", RELIABILITY) == [
-        regret[way] for way in ("the adviser's first choice", "everything", "one source at random", "nothing")
+        regret[way] for way in (first, rule, "everything", "one source at random", "nothing")
     ]
+    parts = dict(re.findall(r"^\| ([^|]+?) \| \**([\d.]+)\** \| \**[\d.]+\** \|$", text, flags=re.MULTILINE))
+    mass = dict(re.findall(r"^\| ([^|]+?) \| \**[\d.]+\** \| \**([\d.]+)\** \|$", text, flags=re.MULTILINE))
+    score, best = "score: the adviser's order", "best tenth of its episodes under the main task"
+    assert re.findall(r"\d+\.\d", BY_BEST_TENTH) == [parts[best], parts[score], mass[best], mass[score]]
+    jaco = {
+        way: float(re.search(rf"^\| {way} \|.*\| \**([\d.]+)\** \| [^|]+\|$", text, flags=re.MULTILINE)[1])
+        for way in regret
+    }
+    assert round(jaco["everything"] - jaco[first]) == round(jaco["nothing"] - jaco[first]) == 6  # as the words say
 
 
 def test_what_to_expect_of_sharing_is_what_the_docs_measure():
     text = (Path(__file__).parents[2] / "docs" / "results" / "robots.md").read_text(encoding="utf-8")
     found = dict(re.findall(r"^\| UTDS \| (shared|own) \|.*\| (\d+ of \d+) \|$", text, flags=re.MULTILINE))
     assert found["shared"] in BETTER and found["own"] in NO_BETTER
+    assert found["shared"] in BEST_TENTH and found["own"] in BEST_TENTH
+    assert re.search(r"in (\d+ of \d+) where they were not", text)[1] in NO_BETTER
 
 
 @pytest.mark.parametrize(("best", "expected", "not_said"), [(50.0, BETTER, NO_BETTER), (5.0, NO_BETTER, BETTER)])
@@ -113,7 +136,29 @@ def test_advice_says_what_came_of_sharing_such_data(best, expected, not_said):
     shared = [replace(candidate, worth=worth(np.array([0.0, best]))) for candidate in told.candidates]
     told = replace(told, candidates=tuple(shared)).recommendation
     assert expected in told and not_said not in told
-    assert ("all of them at once did as well" in told) == (expected == NO_BETTER)
+    assert ("sharing all or nothing" in told) == (expected == NO_BETTER)
+    assert f"The best tenth of a returns {number(best)} under arm-a, the main data's own 9" in told
+
+
+def test_advice_names_the_candidate_with_the_best_episodes():
+    """b has the higher best tenth: said where a is chosen, silent where b is or where both are."""
+    for scores, said in (({"a": 10, "b": 9}, True), ({"a": 9, "b": 10}, False), ({"a": 10, "b": 9, "a b": 15}, False)):
+        told = advice_of(scores, worth=worth(np.arange(10.0)))
+        ranked = [replace(c, worth=worth(np.full(9, 50.0 if c.name == "b" else 0.4))) for c in told.candidates]
+        told = replace(told, candidates=tuple(ranked))
+        assert (f"{BY_BEST_TENTH}: if it matters, train with b too" in told.recommendation) == said
+        assert [told.best_tenth(c.worth) for c in ranked] == ["0.4", "50 ↑"]
+    refused = replace(told, candidates=(ranked[0], replace(ranked[1], score=None)), options=told.options[:1])
+    assert BY_BEST_TENTH not in refused.recommendation
+
+
+def test_nothing_to_gain_by_the_bound_and_yet_better_episodes():
+    told = advice_of({"a": 10}, worth=worth(np.arange(10.0)))
+    nothing = tuple(replace(option, shrinkage=0.01) for option in told.options)
+    better = tuple(replace(candidate, worth=worth(np.full(9, 50.0))) for candidate in told.candidates)
+    assert "Share nothing" in replace(told, options=nothing).recommendation
+    assert BETTER not in replace(told, options=nothing).recommendation
+    assert f"{BETTER} Train with it too" in replace(told, options=nothing, candidates=better).recommendation
 
 
 def test_the_picture_ranks_by_score_and_leaves_its_width_to_the_data():

@@ -36,7 +36,7 @@ def test_good_behaviour_is_the_best_on_record():
     high = np.linspace(0.9, 4.8, 40)
     datasets = [dataset((0, 0), np.linspace(0, 1, 60)), dataset((0, 0), high[:-5]), dataset((3, 3), high[-5:])]
     good = bound.good_behaviour(datasets, [data.returns for data in datasets])
-    assert good.sources == (0, 0, 5)  # 5 % of a hundred episodes
+    assert len(good.pairs) == 5 * 50  # all steps of 5 % of a hundred episodes
     assert np.abs(good.pairs[:, :2].mean(axis=0) - 3).max() < 0.1
 
 
@@ -62,7 +62,7 @@ def test_more_of_the_same_falls_as_the_root_of_the_count():
         Dataset.from_arrays(np.zeros((n + 1, 2)), np.zeros((n, 1)), np.zeros(n), task="a") for n in (100, 300)
     )
     measured = coverage(main, more)
-    good = bound.GoodBehaviour(np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32), (1, 0))
+    good = bound.GoodBehaviour(np.zeros((1, 3), np.float32), np.zeros((1, 3), np.float32))
     phi = measured.features(good.pairs)
     square = float((phi**2).sum())
     for members, count in (((), 100), ((0,), 400)):

@@ -4,7 +4,6 @@ import pytest
 from utds.adviser import dynamics, robinson
 from utds.data.dataset import Dataset
 from utds.errors import DataError
-from utds.training.sharing import check_dynamics
 
 
 @pytest.fixture
@@ -73,4 +72,4 @@ def test_training_refuses_other_dynamics(push, monkeypatch):
     found = dynamics.Check("theirs", "different", 1e-9, -0.4, 2, "action 0", 0.9, 40)
     monkeypatch.setattr(dynamics, "checks", lambda main, others: [found])
     with pytest.raises(DataError, match=r"doesn't move as .* per standard deviation of action 0 .*--trust-dynamics"):
-        check_dynamics([push(0, episodes=6), push(1, episodes=6)])
+        dynamics.refuse_different([push(0, episodes=6), push(1, episodes=6)])

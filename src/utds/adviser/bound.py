@@ -115,7 +115,6 @@ class GoodBehaviour(NamedTuple):
 
     pairs: Floats  # [n, O + A] its state-actions
     others: Floats  # [n, O + A] its states, each with an action drawn at random
-    sources: tuple[int, ...]  # how many of its episodes come from the main data and each candidate
 
 
 class Bound(NamedTuple):
@@ -138,12 +137,11 @@ def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Goo
         data = datasets[source[index]]
         first, last = data.starts[episode[index] : episode[index] + 2]
         parts.append(pairs(data, first + spaced(last - first, -(-_QUERIES // count))))
-    sources = np.bincount(source[best], minlength=len(datasets))
     found = np.concatenate(parts)
     others = found.copy()
     actions = others[:, datasets[0].observation_size :]
     actions[:] = np.random.default_rng(0).uniform(-1, 1, actions.shape)
-    return GoodBehaviour(found, others, tuple(sources.tolist()))
+    return GoodBehaviour(found, others)
 
 
 class Coverage:

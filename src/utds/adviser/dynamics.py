@@ -9,18 +9,20 @@
 p is the least p-value of a question times how many there are, and times three.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from utds import progress
+from utds import files, progress
 from utds.adviser import robinson
 from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
-from utds.errors import ConfigError
+from utds.errors import ConfigError, DataError
 from utds.networks import Normalizer, divisor
 
 if TYPE_CHECKING:
@@ -80,6 +82,30 @@ def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> li
             told = fit_nuisance(motion, seed, advance)
         found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
     return [found[id(data)] for data in candidates]
+
+
+def refuse_different(datasets: Sequence[Dataset], kept: Path | None = None) -> None:
+    """Refuse shared data that doesn't move as the main data, the first, does: it would teach falsehoods.
+
+    Training and the benchmark ask before a run begins, and never when one is resumed or its dynamics are trusted. The
+    comparison takes some seconds: in the folder `kept` its findings are kept for others who share the same data.
+    """
+    if len(datasets) < 2:
+        return
+    main, *others = datasets
+    digests = "/".join([main.digest, *sorted(data.digest for data in others)])
+    path = None if kept is None else kept / f"{hashlib.sha256(digests.encode()).hexdigest()[:16]}.json"
+    if path is not None and path.exists():
+        found = files.read_json(path).get("refused")
+    else:
+        found = next((x.sentence(main.name) for x in checks(main, others) if x.verdict == "different"), None)
+        if path is not None:
+            files.write_json(path, {"data": [data.name for data in datasets], "refused": found})
+    if found:
+        raise DataError(
+            f"{found}; it seems to be recorded with different dynamics: leave it out, or share it all the same with "
+            "--trust-dynamics (trust_dynamics = true in a matrix)"
+        )
 
 
 def _motion(main: Dataset, candidates: Sequence[Dataset]) -> Motion:

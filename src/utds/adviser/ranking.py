@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from utds.adviser.advice import Advice, Candidate, Option, worth
-from utds.adviser.bound import Array, Bound, Coverage, Floats, GoodBehaviour, Subset, combinations_of, good_behaviour
+from utds.adviser.bound import Array, Bound, Coverage, Floats, Subset, combinations_of, good_behaviour
 from utds.adviser.dynamics import checks, trusted
 from utds.adviser.score import Prediction, predictions
 from utds.data.columns import KNOWN
@@ -58,14 +58,12 @@ def advise(
     coverage = Coverage([main, *candidates], width, seed, reach, limit)
     sight = _look_ahead(main, candidates, labels, returns, allowed, coverage)
     alone = sight.predictions[()]
-    counts = dict(zip(allowed, sight.good.sources[1:], strict=True))
     ranked = [
         Candidate(
             name=other.name,
             worth=worth(returns[index], own.best),
             dynamics=dynamics[index],
             overlap=coverage.overlap(main, other),
-            good=counts.get(index, 0),
             after=sight.singles[index].gamma,
             plan=sight.predictions[index,].plan if index in allowed else None,
             score=sight.predictions[index,].value - alone.value if index in allowed else None,
@@ -108,7 +106,6 @@ def _distinct(main: Dataset, candidates: Sequence[Dataset]) -> tuple[list[Datase
 class _Sight(NamedTuple):
     """What bound and plan say of every choice of data."""
 
-    good: GoodBehaviour
     before: Bound  # of the main data alone
     singles: list[Bound]  # of each candidate, refused ones too
     choices: list[Bound]  # of all that may be shared: candidates and combinations of them
@@ -132,7 +129,7 @@ def _look_ahead(
     choices = [singles[index] for index in allowed]
     choices += combinations_of(coverage, good, choices)
     found = predictions(known, [main.rewards, *(labels[index] for index in allowed)], allowed, [before, *choices])
-    return _Sight(good, before, singles, choices, found)
+    return _Sight(before, singles, choices, found)
 
 
 def _options(candidates: Sequence[Dataset], sight: _Sight) -> tuple[Option, ...]:

@@ -11,10 +11,9 @@ if TYPE_CHECKING:
     from utds.adviser import Advice, Candidate
 
 LEGEND = (
-    "best: mean return of its best tenth under the main task; better: share of it beyond the main data's best tenth; "
-    "covered: share that the main data knows already; dynamics: p is how likely so large a difference is by chance; "
-    "bound: E[Γ] under good behaviour after sharing; plan: return of a cautious plan through both datasets; "
-    "score: predicted gain"
+    "better: share of its episodes above the main data's best tenth; covered: share that the main data knows already; "
+    "dynamics: p is how likely so large a difference is by chance; bound: E[Γ] under good behaviour after sharing; "
+    "plan: return of a cautious plan through both datasets; score: predicted gain"
 )
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
@@ -30,7 +29,7 @@ def advise(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Rank datasets by what sharing them with a task's own data promises; no policy is trained.
+    """Rank datasets by what sharing them promises, before any policy is trained.
 
     Example: utds advise walker-flip/medium-replay --from walker-stand/replay walker-walk/replay walker-run/replay
 
@@ -46,7 +45,7 @@ def advise(
     from rich.console import Console
 
     from utds import adviser, figures, files, terminal
-    from utds.adviser.advice import RELIABILITY, draw, number
+    from utds.adviser.advice import BEST_TENTH, RELIABILITY, draw, number
     from utds.data import store
 
     if out is not None:
@@ -61,6 +60,7 @@ def advise(
         return
     console = Console()
     console.print(_table(found))
+    console.print(BEST_TENTH, highlight=False)
     console.print(LEGEND, style="dim", highlight=False)
     for option in found.options[:3]:
         if len(option.names) > 1:
@@ -77,14 +77,15 @@ def _table(advice: "Advice") -> "Table":
     from utds import terminal
     from utds.adviser.advice import number
 
-    numbers = ("best", "better", "covered", "dynamics", "bound", "plan", "score")
-    title = f"{advice.main}: best tenth {advice.worth.best:.0f}, bound {advice.before:.3f}, plan {number(advice.plan)}"
+    numbers = ("best\ntenth", "better", "covered", "dynamics", "bound", "plan", "score")
+    own = number(advice.worth.best)
+    title = f"{advice.main}: best tenth {own}, bound {advice.before:.3f}, plan {number(advice.plan)}"
     shown = terminal.table("share", numbers=numbers, title=title)
     for candidate in advice.candidates:
         score = candidate.score
         shown.add_row(
             _two_lines(candidate.name),
-            f"{candidate.worth.best:.0f}",
+            advice.best_tenth(candidate.worth),
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
             _dynamics(candidate),
