@@ -34,7 +34,8 @@ def curves(runs: list[Path]) -> dict[str, Curve]:
             for row in csv.DictReader(file):
                 found.setdefault(row["preset"], {})[int(row["seed"]), int(row["step"])] = float(row["return"])
     for run in map(Run, runs):
-        preset, changed = algorithms.nearest_preset("utds", run.config["algorithm"])
+        chosen = run.config["algorithm"]
+        preset, changed = algorithms.nearest_preset(chosen["name"], chosen["fields"])
         if changed:
             raise SystemExit(f"{run.path} is none of the presets: it changes {', '.join(changed)}")
         curve = found.setdefault(preset, {})
@@ -54,7 +55,7 @@ def costs(presets: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def draw(found: dict[str, Curve], cost: dict[str, tuple[float, float]]) -> None:
-    """A panel for each of steps, FLOPs and seconds; all of them logarithmic."""
+    """A panel for each of steps, FLOPs and seconds; what the presets differ in by orders of magnitude is logarithmic."""
     with figures.panels(3, 9.0, 2.8, sharey=True) as (figure, panels):
         for name, curve in found.items():
             colour, dashes = STYLES[name]
@@ -64,7 +65,7 @@ def draw(found: dict[str, Curve], cost: dict[str, tuple[float, float]]) -> None:
             for axes, each in zip(panels, (1, gflop * 1e9, ms / 1e3), strict=True):
                 axes.plot(steps * each, values, dashes, color=colour, marker="o", markersize=3, label=name)
         for axes, words in zip(panels, ("gradient steps", "FLOPs", "seconds of training"), strict=True):
-            axes.set(xscale="log", xlabel=words)
+            axes.set(xscale="linear" if axes is panels[0] else "log", xlabel=words)
         panels[0].set_ylabel("return")
         panels[0].legend(loc="best")
     files.write_text(HERE / "presets.svg", figures.svg(figure))
