@@ -17,7 +17,6 @@ from utds.cli import main
 WIDTH = "4000"  # columns of the terminal that the help believes in
 _BOX = re.compile(r"^╭─ (.+?) ─+╮$(.*?)^╰─+╯$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"\{([\w,-]+)\}\s*$")  # a command's usage ends with its subcommands, if it has any
-_SEVERAL = re.compile(r"\[(\S+) \[\1 \.\.\.\]\]")  # how tyro writes "any number of"
 _DEFAULT = re.compile(r"\s*\((?:default: ?(?P<default>.*)|(?P<required>required))\)$")
 
 
@@ -71,7 +70,7 @@ def parse(words: tuple[str, ...], text: str) -> Command:
     group = _GROUP.search(usage)
     paragraphs = [paragraph.strip() for paragraph in about.strip().split("\n\n") if paragraph.strip()]
     lines = [line.strip() for paragraph in paragraphs for line in paragraph.splitlines()]
-    examples = [part.strip() for line in lines if line.startswith("Example:") for part in line.split("Example:")[1:]]
+    examples = [line.removeprefix("Example:").strip() for line in lines if line.startswith("Example:")]
     description = "\n\n".join(p for p in paragraphs if not p.startswith("Example:"))
     found = [
         entry
@@ -100,7 +99,7 @@ def _entries(body: str) -> Iterator[Entry]:
             continue  # a rule between groups
         if not line.startswith(" "):
             name, _, line = line.partition("  ")
-            found.append((_SEVERAL.sub(r"\1 …", name.replace("{None}|", "")).strip(), []))
+            found.append((name.strip(), []))
         found[-1][1].append(line.strip())
     for name, lines in found:
         meaning = " ".join(filter(None, lines))
@@ -141,7 +140,7 @@ def _shown(default: str | None) -> str:
         return "*required*"
     if default in ("True", "False"):
         return {"True": "on", "False": "off"}[default]
-    return _code(default) if default not in ("", "None") else "–"
+    return _code(default) if default else "–"
 
 
 def _code(text: str) -> str:

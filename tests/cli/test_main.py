@@ -1,11 +1,12 @@
 """The command line as a user meets it."""
 
+import os
 import subprocess
 import sys
 
 import pytest
 
-from utds.cli import main
+from utds.cli import _app, main
 from utds.version import __version__
 
 
@@ -18,6 +19,50 @@ def test_version_and_help():
     assert (done.returncode, done.stdout) == (0, f"utds {__version__}\n")
     done = utds("--help")
     assert done.returncode == 0 and "domains" in done.stdout
+
+
+def test_help_fits_80_columns_and_shows_no_none(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def said(*words):
+        with pytest.raises(SystemExit) as exit:
+            main([*words, "--help"])
+        assert not exit.value.code
+        return capsys.readouterr().out
+
+    assert "Example:" not in said() and len(said().splitlines()) < 45  # a screen of commands, each in a line or two
+    assert "Example: utds data list" not in said("data")
+    for name, command in _app()._subcommands.items():
+        group = getattr(command.target, "_subcommands", None)
+        for words in [(name, inner) for inner in group] if group else [(name,)]:
+            lines = said(*words).splitlines()
+            examples = [line for line in lines if line.startswith("Example: ")]  # on one line each, to be copied
+            assert examples and all(line.count("Example:") == 1 for line in examples), words
+            wide = [line for line in lines if len(line) > 80 and line not in examples]
+            assert [line for line in wide if not line.startswith("usage: ")] == [], words
+            assert not any(none in "".join(lines) for none in ("{None}", "default: None", "default: )", "[STR")), words
+
+
+@pytest.mark.parametrize("args", [("--version",), ("domains",), ("train", "--help")])
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_characters_that_the_output_does_not_have_are_replaced(args, encoding):
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "80"}
+    done = subprocess.run([sys.executable, "-m", "utds", *args], capture_output=True, env=environment, timeout=120)
+    assert done.returncode == 0 and done.stderr == b"" and done.stdout.decode(encoding)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_a_full_disk_and_a_closed_pipe_are_no_traceback(option):
+    command = [sys.executable, "-m", "utds", option]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2 and done.stderr == "utds: error: No space left on device; check the path\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writer)
+    assert done.stderr == ""
 
 
 def test_a_wrong_command_exits_with_2_and_no_traceback():

@@ -32,7 +32,12 @@ def test_a_mistake_is_one_line_with_the_command_whose_help_tells_more(capsys, mo
     assert said(capsys, "data") == (
         "a command is missing: one of list, show, verify, import, export, generate; see: utds data --help"
     )
-    assert said(capsys, "domainz").startswith("there is no option or command domainz; there are domains, data, relabel")
+    assert said(capsys, "domainz") == "there is no command 'domainz'; did you mean domains?; see: utds --help"
+    assert said(capsys, "trian", "a/b") == "there is no command 'trian'; did you mean train?; see: utds --help"
+    assert said(capsys, "runs", "x") == (
+        "there is no command 'x'; choose from list, compare, remove; see: utds runs --help"
+    )
+    assert said(capsys, "--hepl") == "there is no option or command --hepl; see: utds --help"
 
 
 def test_empty_endless_and_unprintable_values_are_refused_before_anything_else(capsys):

@@ -50,12 +50,12 @@ def test_an_entry_has_its_meaning_and_default(reference):
         "╭─ positional arguments ──╮\n│ ID    what (required)   │\n╰─────────────────────────╯\n"
         "╭─ options ───────────────╮\n"
         "│ -h, --help  show this help message and exit │\n"
-        "│ --to {None}|INT         │\n"
-        "│             how far; up (default: None)  │\n"
+        "│ --to INT                │\n"
+        "│             how far; up  │\n"
         "│ --by INT    in steps (of this size) (default: 2) │\n"
         "│ ─────────────────────── │\n"
-        "│ --at [STR [STR ...]]    │\n"
-        "│             where (default: ) │\n"
+        "│ --at STR …              │\n"
+        "│             where │\n"
         "│ --on, --off  on;         │\n"
         "│             or off (default: False) │\n"
         "╰─────────────────────────╯\n"
@@ -64,7 +64,7 @@ def test_an_entry_has_its_meaning_and_default(reference):
     assert (command.description, command.examples) == ("Count.", ("utds count a/b",))
     assert [(e.name, e.meaning, e.default) for e in command.entries] == [
         ("ID", "what", None),
-        ("--to INT", "how far; up", "None"),
+        ("--to INT", "how far; up", ""),
         ("--by INT", "in steps (of this size)", "2"),
         ("--at STR …", "where", ""),
         ("--on, --off", "on; or off", "False"),

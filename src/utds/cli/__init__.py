@@ -4,14 +4,16 @@ A command is a plain function; its docstring is its help, `Args:` included. `_ap
 is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
+import functools
+import io
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 
 from tyro.extras import SubcommandApp
 
-from utds.cli import about, advise, benchmark, collect, config, data, pages, runs, train
-from utds.cli.parsing import deferred, parse
+from utds.cli import about, advise, benchmark, collect, data, pages, runs, train
+from utds.cli.parsing import deferred, parse, summary, with_file
 from utds.errors import Error
 from utds.version import __version__
 
@@ -19,9 +21,13 @@ DESCRIPTION = "Multi-task data sharing in offline reinforcement learning."
 
 
 def _app(args: Sequence[str] = ()) -> SubcommandApp:
-    """The tree of commands; options of `train` may come from a file that the arguments name."""
+    """The tree of commands; options of `train` may come from a file that the arguments name.
+
+    Commands that aren't named are listed in one line, without their examples.
+    """
     app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
-    training = config.with_file(train.train, args if args[:1] == ["train"] else ())
+    training = with_file(train.train, args if args[:1] == ["train"] else ())
+    _add = functools.partial(_added, args)
     _add(app, about.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
     _add(stored, data.list_, data.show, data.verify, data.import_, data.export, collect.generate)
@@ -34,20 +40,25 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     return app
 
 
-def _add(app: SubcommandApp, *functions: Callable[..., None]) -> None:
+def _added(args: Sequence[str], app: SubcommandApp, *functions: Callable[..., None]) -> None:
     """Commands by their functions' names; an underscore at the end keeps clear of Python's own words."""
     for function in functions:
-        app.command(name=function.__name__.rstrip("_"))(deferred(function))
+        name = function.__name__.rstrip("_")
+        app.command(name=name, help=None if name in args else summary(function))(deferred(function))
 
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run one command. Wrong input ends in one line on stderr and exit code 2."""
     args = list(sys.argv[1:] if args is None else args)
-    if args == ["--version"]:
-        print(f"utds {__version__}")
-        return
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")  # a terminal that has no ± shows a question mark
     try:
-        parse(_app(args), DESCRIPTION, args or ["--help"])()
+        if args == ["--version"]:
+            print(f"utds {__version__}", flush=True)
+        else:
+            parse(_app(args), DESCRIPTION, args or ["--help"])()
+            sys.stdout.flush()
     except Error as error:
         sys.exit(_fail(str(error)))
     except MemoryError as error:

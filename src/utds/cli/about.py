@@ -4,7 +4,7 @@ from typing import Any
 
 
 def doctor(json: bool = False) -> None:
-    """Check this installation: versions, devices, cores, pictures, the store of datasets, extras.
+    """Check this installation: versions, devices, cores, pictures, datasets, extras.
 
     Ends with exit code 1 if something is missing that training needs.
 

@@ -24,7 +24,7 @@ def plan(
     measure: bool = True,
     json: bool = False,
 ) -> None:
-    """Count the cells of one or more matrices and estimate their time from a short measurement; nothing is run.
+    """Count the cells of matrices and estimate how long they take; nothing is run.
 
     Example: utds benchmark plan walker quadruped jaco
 
@@ -36,16 +36,16 @@ def plan(
     """
     from utds import terminal
     from utds.benchmark import plan as planning
-    from utds.benchmark import resources
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
     from utds.benchmark.status import duration
+    from utds.benchmark.worker import visible_gpus
 
     if not matrix:
         terminal.print_json(shipped()) if json else print(f"matrices that ship: {', '.join(shipped())}")
         return
     _check_workers(workers)
-    workers, threads = _shares(workers, resources.visible_gpus())
+    workers, threads = _shares(workers, visible_gpus())
     matrices = [load(name) for name in matrix]
     cells = [cell for found in matrices for cell in found.cells()]
     cells += [cell for found in matrices for cell in found.search_cells()]
@@ -75,7 +75,9 @@ def run(
     ship: bool = False,
     json: bool = False,
 ) -> None:
-    """Run the cells of a matrix that aren't done yet. Stop it as you like; the same command resumes it.
+    """Run the cells of a matrix that aren't done yet.
+
+    Stop it as you like; the same command resumes it.
 
     Example: utds benchmark run pointmass --generate 100
 
@@ -100,8 +102,8 @@ def run(
     from utds import files, terminal
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
-    from utds.benchmark import resources
     from utds.benchmark.matrix import load
+    from utds.benchmark.worker import visible_gpus
     from utds.collection import kinds
 
     found = load(matrix)
@@ -123,7 +125,7 @@ def run(
             from utds.benchmark.cluster import Cluster
 
             return Cluster(jobs, folder, address, workers, cpus, gpus, ship)
-        names = None if gpus == 0 else resources.visible_gpus()
+        names = None if gpus == 0 else visible_gpus()
         count, threads = _shares(workers, names or (), gpus)
         return engines.Local(min(count, len(jobs)), threads, folder, names)
 
@@ -141,7 +143,7 @@ def run(
 
 
 def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json: bool = False) -> None:
-    """Show how far a matrix is: a live table in a terminal, until all is done or Ctrl-C.
+    """Show how far a matrix is: in a terminal a live table, until all is done.
 
     Example: utds benchmark status pointmass
 
@@ -197,8 +199,8 @@ def _shares(workers: int | None, gpus: Sequence[str], each: float | None = None)
     """Workers, and the threads of each."""
     import os
 
-    from utds.benchmark import resources
+    from utds.benchmark.worker import default_workers
 
     cores = os.cpu_count() or 1
-    workers = resources.workers(gpus, each, cores) if workers is None else workers
+    workers = default_workers(gpus, each, cores) if workers is None else workers
     return workers, max(1, cores // workers)

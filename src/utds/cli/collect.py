@@ -25,9 +25,9 @@ def collect(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Train TD3 online on a task, record everything, and store the seven kinds of data.
+    """Train TD3 online on a task, record it all, and store the seven kinds of data.
 
-    Run the same command again to resume after an interruption: nothing recorded is lost.
+    The same command resumes it after an interruption: nothing recorded is lost.
 
     Example: utds collect walker-walk --steps 1000000
 
@@ -85,7 +85,7 @@ def generate(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Make the seven kinds of data of a task in seconds, by rolling out policies that ship with the package.
+    """Make the seven kinds of data of a task in seconds, from policies that ship.
 
     Example: utds data generate walker-walk --episodes 100
 

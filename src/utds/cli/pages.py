@@ -21,7 +21,7 @@ def uncertainty(
     networks: bool = False,
     json: bool = False,
 ) -> None:
-    """Draw a run's uncertainty Γ over its data and over training, alone or against another run; or a toy.
+    """Draw a run's uncertainty Γ, alone or against another run; or a toy's.
 
     The toy ends with exit code 1 if it does not show what it must.
 
@@ -119,7 +119,7 @@ def report(
     markdown: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Make one self-contained HTML page of all finished runs below a folder: does sharing help, and how sure is it?
+    """Make one HTML page of all finished runs: does sharing help, and how sure is it?
 
     Example: utds report runs/ -o report.html --csv results.csv
 
@@ -154,9 +154,9 @@ def report(
 
 
 def theory(out: Path, seed: int = 0, size: float = 1.0, json: bool = False) -> None:
-    """Show the linear-MDP theory numerically and write one page of figures with what each shows.
+    """Show the linear-MDP theory in numbers, and write a page of figures.
 
-    Prints a line for every requirement and ends with exit code 1 if one of them does not hold.
+    Ends with exit code 1 if one of the requirements does not hold.
 
     Example: utds theory --out out/theory
 
@@ -192,9 +192,10 @@ def quickstart(
     episodes: int = 10,
     json: bool = False,
 ) -> None:
-    """See what sharing does: make data, train four methods on it, print a table and draw pictures.
+    """See what sharing does: data, four methods trained on it, a table, pictures.
 
     Example: utds quickstart
+
     Example: utds quickstart --domain walker
 
     Args:

@@ -2,22 +2,38 @@
 
 The parser explains a mistake in a box of several lines, with the option's help in it. Here it becomes one line as every
 other error: what, where, and the command whose help tells more.
+
+Options of a command may also come from a TOML file. They become its defaults, so the command line wins:
+
+    main = "walker-walk/medium"
+    share = ["walker-run/replay"]
+    algo = "utds"
+    seeds = 3
+
+    [set]
+    batch_size = 512
 """
 
 import contextlib
 import functools
+import inspect
 import io
+import json
 import math
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 from tyro.extras import SubcommandApp
 
-from utds.errors import ConfigError
+from utds.errors import ConfigError, hint
 
+OPTION = "--config"  # names the file
+FIELDS = "set"  # given in both places, fields of the command line are added to the file's
 MOST = 2**31 - 1  # of any whole number: steps, seeds and sizes are 32-bit numbers where they are computed with
 WIDTH = "1000000"  # columns of the terminal that the box is drawn for: nothing in it is wrapped
 _IN_OUR_WORDS = (  # what Python and the parser say of a value that is none of its type
@@ -48,7 +64,32 @@ def deferred(function: Callable[..., None]) -> Callable[..., Callable[[], None]]
             _check_number(f"--{name.strip('_').replace('_', '-')}", value)
         return functools.partial(function, *args, **options)
 
+    signature, kinds = inspect.signature(function), get_type_hints(function, include_extras=True)
+    options = [p.replace(annotation=_shown(kinds[name])) for name, p in signature.parameters.items()]
+    make.__doc__ = re.sub(r"\n {8,}", " ", inspect.getdoc(function) or "")  # an option's help is one paragraph
+    make.__annotations__ = {option.name: option.annotation for option in options}
+    make.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]  # what the parser reads
+    del make.__wrapped__  # type: ignore[attr-defined]
     return make
+
+
+def summary(function: Callable[..., None]) -> str:
+    """What a command is for, in the list of its group."""
+    return (inspect.getdoc(function) or "").partition("\n\n")[0]
+
+
+def _shown(kind: Any) -> Any:
+    """An option's type with what the help shows of it: `INT` if it may be left out, `STR …` if it takes several."""
+    names = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH"}
+    inner = next((each for each in get_args(kind) if each is not type(None)), None)
+    name = f"{{{','.join(get_args(inner))}}}" if get_origin(inner) is Literal else names.get(inner)
+    several = get_origin(kind) is tuple
+    metavar = None if name is None or get_origin(kind) is Annotated else name + " …" * several
+    return Annotated[kind, tyro.conf.arg(metavar=metavar, help_behavior_hint=_default)]
+
+
+def _default(shown: str) -> str:
+    return "" if shown in ("None", "", "''") else f"(default: {shown})"
 
 
 def parse(app: SubcommandApp, description: str, args: Sequence[str]) -> Callable[[], None]:
@@ -69,7 +110,11 @@ def parse(app: SubcommandApp, description: str, args: Sequence[str]) -> Callable
     with _wide(), contextlib.redirect_stderr(box), contextlib.redirect_stdout(box), contextlib.suppress(SystemExit):
         ask()  # both, for the box is drawn with the characters that stdout knows
     box.seek(0)
-    raise ConfigError(f"{one_line(box.read())}; see: {' '.join(['utds', *_command(app, args)])} --help")
+    words, group = _command(app, args)
+    said, wrong = one_line(box.read()), args[len(words) : len(words) + 1]
+    if group and wrong and not wrong[0].startswith("-"):
+        said = f"there is no command {wrong[0]!r}{hint(wrong[0], group)}"
+    raise ConfigError(f"{said}; see: {' '.join(['utds', *words])} --help")
 
 
 def _check_word(before: str, word: str) -> None:
@@ -106,8 +151,6 @@ def one_line(box: str) -> str:
     for section in others:
         if section and section[0].startswith("Perhaps you meant:"):
             head += f"; did you mean {section[1].strip().split(',')[0].split()[0]}?"
-        elif section and section[0].startswith("Available subcommands:"):
-            head += f"; there are{section[0].partition(':')[2]}"
     return head
 
 
@@ -125,16 +168,18 @@ def _joined(section: Sequence[str]) -> str:
     return " ".join([*title, ", ".join(listed)]).strip()
 
 
-def _command(app: SubcommandApp, args: Sequence[str]) -> Iterator[str]:
-    """The words that name the command."""
+def _command(app: SubcommandApp, args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The words that name the command, and the commands of which none follows if they name a group."""
+    words = []
     for word in args:
         if word not in app._subcommands:
-            return
-        yield word
+            break
+        words.append(word)
         target = app._subcommands[word].target
         if not isinstance(target, SubcommandApp):
-            return
+            return words, []
         app = target
+    return words, list(app._subcommands)
 
 
 @contextlib.contextmanager
@@ -147,3 +192,72 @@ def _wide() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def with_file(command: Callable[..., None], args: Sequence[str]) -> Callable[..., None]:
+    """The command with defaults from the file that its arguments name; itself if they name none."""
+    path = _named(args)
+    if path is None:
+        return command
+    values = _read(path, command)
+    fields = values.pop(FIELDS, ())
+    signature = inspect.signature(command)
+
+    @functools.wraps(command)
+    def call(*given: Any, **options: Any) -> None:
+        command(*given, **options | {FIELDS: (*fields, *options[FIELDS])})
+
+    changed = [p.replace(default=values.get(name, p.default)) for name, p in signature.parameters.items()]
+    call.__signature__ = signature.replace(parameters=changed)  # type: ignore[attr-defined]  # what tyro reads
+    return call
+
+
+def _named(args: Sequence[str]) -> Path | None:
+    """The file after `--config`, the last one if there are several."""
+    found = None
+    for index, arg in enumerate(args):
+        if arg.startswith(f"{OPTION}="):
+            found = arg.partition("=")[2]
+        elif arg == OPTION and index + 1 < len(args):
+            found = args[index + 1]
+    return Path(found) if found else None
+
+
+def _read(path: Path, command: Callable[..., None]) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            given = tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(f"can't read {path}: {error.strerror}; {OPTION} names a TOML file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from None
+    hints = get_type_hints(command)
+    known = [name for name in inspect.signature(command).parameters if name != OPTION.strip("-")]
+    found = {}
+    for key, value in given.items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise ConfigError(f"{path}: there is no option {key!r}{hint(name, known)}")
+        found[name] = _checked(f"{path}: {key}", value, hints[name])
+    return found
+
+
+def _checked(where: str, value: Any, kind: Any) -> Any:
+    """A value of the type that an option has."""
+    if get_origin(kind) is tuple:
+        if isinstance(value, dict):
+            return tuple(f"{name}={json.dumps(field)}" for name, field in value.items())
+        if not isinstance(value, list):
+            raise ConfigError(f"{where} is {value!r}; give a list")
+        return tuple(_checked(where, each, get_args(kind)[0]) for each in value)
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ConfigError(f"{where} is {value!r}{hint(str(value), get_args(kind))}")
+        return value
+    kinds = [each for each in get_args(kind) or (kind,) if each is not type(None)]
+    if Path in kinds and isinstance(value, str):
+        return Path(value)
+    if type(value) not in kinds:
+        words = {int: "a whole number", bool: "true or false", str: "text", Path: "a path"}
+        raise ConfigError(f"{where} is {value!r}; give {words.get(kinds[0], kinds[0])}")
+    return value

@@ -14,7 +14,7 @@ Runs = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN …")]
 
 
 def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
-    """List the runs below a folder: what each was trained on, how far it is, and what it reached.
+    """List the runs below a folder: trained on what, how far, and what they reached.
 
     Example: utds runs list
 
@@ -45,7 +45,7 @@ def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
 
 
 def compare(runs: Runs, /, json: bool = False) -> None:
-    """Compare runs: the options and fields in which they differ, and their returns against the first run's.
+    """Compare runs: in which options they differ, and by how much their returns do.
 
     Example: utds runs compare runs/walker-walk-utds runs/walker-walk-pbrl
 

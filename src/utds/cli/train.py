@@ -36,7 +36,7 @@ def train(
     config: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Train a policy for the main dataset's task, with the data of other tasks relabelled and shared.
+    """Train a policy for a dataset's task, with other tasks' data shared.
 
     Example: utds train walker-walk/medium --share walker-run/replay walker-stand/replay --algo utds --seeds 3
 
@@ -110,9 +110,10 @@ def evaluate(
     set: tuple[str, ...] = (),
     json: bool = False,
 ) -> None:
-    """Evaluate policies on their task's simulator, on any Gymnasium environment, or from data alone.
+    """Evaluate policies on their simulator, a Gymnasium environment, or data alone.
 
     Example: utds evaluate runs/walker-walk-utds --episodes 20 --video walk.mp4
+
     Example: utds evaluate runs/alone runs/shared --offline --all-steps
 
     Args:
@@ -197,7 +198,7 @@ def export(
     ensemble: bool = False,
     json: bool = False,
 ) -> None:
-    """Write a policy as an ONNX file, normalisation included, checked against the original.
+    """Write a policy as an ONNX file, normalisation included, and check it.
 
     Example: utds export runs/walker-walk-utds policy.onnx --ensemble
 
