@@ -188,7 +188,7 @@ IMPORTED = 500_000  # steps of the files that are imported
 READING_AND_WRITING = 1.0  # required: at most the time of the format's library and Minari's own writer
 IMPORT_MEMORY = """
 import sys
-from utds.data import importing
+from utds.data.formats import importing
 options = importing.Options()
 importing.load([(sys.argv[2], "robot/small")], options)  # a small file: everything is imported
 open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
@@ -259,7 +259,7 @@ def pick(arrays: dict[str, np.ndarray], *names: str) -> np.ndarray:
 
 def imported(path: Path) -> None:
     """As `utds data import` does it: recognised, checked, stored with a digest and flushed to the disk."""
-    from utds.data import importing
+    from utds.data.formats import importing
 
     importing.save(importing.load([(str(path), "robot/a")], importing.Options()), overwrite=True)
 
@@ -316,7 +316,7 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
 
 def formats_read(path: Path) -> Dataset:
     """Recognised, read and checked; nothing stored."""
-    from utds.data import importing
+    from utds.data.formats import importing
 
     return importing.load([(str(path), "robot/a")], importing.Options())[0].dataset
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnxruntime
 
 import utds
-from utds.data import importing
+from utds.data.formats import importing
 from utds.training.offline import Comparison
 
 COLUMNS = {

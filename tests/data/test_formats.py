@@ -7,9 +7,9 @@ from gymnasium import spaces
 from minari.data_collector import EpisodeBuffer
 
 from utds.cli import data
-from utds.data import importing, store
+from utds.data import store
 from utds.data.dataset import Dataset
-from utds.data.formats import arrays, d4rl, exorl
+from utds.data.formats import arrays, d4rl, exorl, importing
 from utds.data.formats import minari as minari_format
 from utds.errors import DataError
 

@@ -7,8 +7,9 @@ import pyarrow.parquet
 import pytest
 
 from utds.cli import data
-from utds.data import importing, store
+from utds.data import store
 from utds.data.dataset import Dataset
+from utds.data.formats import importing
 from utds.errors import ConfigError, DataError, Error
 from utds.files import write_json
 

@@ -9,7 +9,7 @@ from utds.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from utds.data.dataset import Dataset
-    from utds.data.importing import Imported
+    from utds.data.formats.importing import Imported
     from utds.data.labelling import Labelling
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
@@ -125,8 +125,8 @@ def import_(
     from rich.console import Console
 
     from utds import terminal
-    from utds.data import actions as units
-    from utds.data import ids, importing, summary
+    from utds.data import ids, summary, units
+    from utds.data.formats import importing
 
     if not source_and_id or len(source_and_id) % 2:
         raise ConfigError("give pairs of a source and the id to store it under, such as ./logs.csv robot-walk/logs")
@@ -180,7 +180,8 @@ def export(
         json: print what was written, and where, as JSON
     """
     from utds import terminal
-    from utds.data import importing, store, summary
+    from utds.data import store, summary
+    from utds.data.formats import importing
 
     dataset = store.load(id)
     importing.export(dataset, target, format)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import actions as units
+from utds.data import units
 from utds.data.columns import (
     BLOCK,
     COLUMNS,

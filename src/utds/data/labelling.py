@@ -19,23 +19,23 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from utds.data import actions as units
+from utds.data import units
 from utds.data.cache import OWN, cached, code_digest
 from utds.data.columns import KNOWN, ZERO
 from utds.data.dataset import Dataset
-from utds.data.options import build, parse
 from utds.data.reward_model import FORMER_NAMES, LearnedReward, current_identity
 from utds.errors import ConfigError, DataError
 from utds.version import __version__
 
+T = TypeVar("T")
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], object]
 
 _DIGEST = 16  # hexadecimal digits of a function's code that stand in its identity
@@ -324,7 +324,7 @@ def _from_file(text: str) -> FunctionReward:
 def _goal(text: str) -> GoalReward:
     goal: dict[int, float] = {}
     radius = None
-    for name, value in parse(text, "rewards")[1].items():
+    for name, value in split_options(text, "rewards")[1].items():
         try:
             if name == "radius":
                 radius = float(value)
@@ -337,9 +337,41 @@ def _goal(text: str) -> GoalReward:
     return GoalReward(tuple(sorted(goal.items())), radius)
 
 
+# A choice and its options in one line, as command lines and config.json have them: "learned:penalty=2,hidden=64"
+
+
+def split_options(text: str, argument: str) -> tuple[str, dict[str, str]]:
+    """The name and the options of a line; `argument` is what messages call it, such as rewards."""
+    name, colon, rest = text.partition(":")
+    pairs = [pair.partition("=") for pair in rest.split(",")] if colon else []
+    if not all(key and equals and value for key, equals, value in pairs):
+        raise ConfigError(f"{argument}={text!r}: write options as name:option=value,option=value")
+    return name, {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def with_options(kind: Callable[..., T], text: str, argument: str, former: Mapping[str, str] | None = None) -> T:
+    """A dataclass from a line whose options name its fields, all of which have defaults.
+
+    `former` has names of earlier versions, and what they are called now.
+    """
+    name, options = split_options(text, argument)
+    types: dict[str, Any] = {item.name: type(item.default) for item in fields(kind)}  # type: ignore[arg-type]
+    given: dict[str, Any] = {}
+    for key, value in options.items():
+        field = (former or {}).get(key, key)
+        if field not in types:
+            has = f"it has {', '.join(types)}" if types else "it takes none"
+            raise ConfigError(f"{argument}={text!r}: {name} has no option {key!r}; {has}")
+        try:
+            given[field] = tuple(map(int, value.split("-"))) if types[field] is tuple else types[field](value)
+        except ValueError:
+            raise ConfigError(f"{argument}={text!r}: {value!r} is no value of {key}") from None
+    return kind(**given)
+
+
 _NAMED: dict[str, Callable[[str], Labelling]] = {
-    KNOWN: partial(build, Known, argument="rewards"),
-    ZERO: partial(build, Zero, argument="rewards"),
-    LearnedReward.name: partial(build, LearnedReward, argument="rewards", former=FORMER_NAMES),
+    KNOWN: partial(with_options, Known, argument="rewards"),
+    ZERO: partial(with_options, Zero, argument="rewards"),
+    LearnedReward.name: partial(with_options, LearnedReward, argument="rewards", former=FORMER_NAMES),
     GoalReward.name: _goal,
 }

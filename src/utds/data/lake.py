@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 
 from utds import progress
-from utds.data import actions as units
+from utds.data import units
 from utds.data.columns import KNOWN, cast, check_count, check_finite
 from utds.data.dataset import Dataset
 from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from utds import terminal
-from utds.data import actions as units
-from utds.data import store
+from utds.data import store, units
 from utds.data.columns import COLUMNS, KNOWN
 from utds.data.dataset import Dataset
-from utds.data.importing import Imported
+from utds.data.formats.importing import Imported
 from utds.errors import DataError
 
 _BINS = 12

@@ -17,7 +17,7 @@ import numpy as np
 
 from utds.data.cache import code_digest
 from utds.data.dataset import Dataset
-from utds.data.options import build
+from utds.data.labelling import with_options
 from utds.errors import ConfigError, DataError
 
 UNIFORM, RETURNS, DYNAMICS = "uniform", "returns", "dynamics"  # weights that have a name
@@ -115,7 +115,7 @@ def _named(text: str) -> Function:
     name = _name(text)
     if name not in kinds:
         raise ConfigError(f"weights={text!r} is unknown; use {UNIFORM}, {', '.join(kinds)}, or returns:temperature=0.2")
-    return build(kinds[name], text, "weights")
+    return with_options(kinds[name], text, "weights")
 
 
 def can_be_remade(identity: str) -> bool:

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.data.units import to_raw
 from utds.data.dataset import best_tenth
+from utds.data.units import to_raw
 from utds.errors import ConfigError, DataError
 from utds.evaluation.policy import act
 from utds.networks import parameter_count

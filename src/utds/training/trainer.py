@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from utds import algorithms, evaluation, files, progress, serialization
 from utds.algorithms import Algorithm, Policy
-from utds.data.units import to_raw
 from utds.data.pool import Info, Pool
+from utds.data.units import to_raw
 from utds.data.weights import weigh_dynamics
 from utds.errors import ConfigError, TrainingError
 from utds.evaluation.policy import act

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import actions as units
+from utds.data import units
 from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
 from utds.data.columns import ZERO, cast
 from utds.data.dataset import Dataset

@@ -10,8 +10,7 @@ import onnxruntime
 import pytest
 
 import utds
-from utds.data import actions as units
-from utds.data import store
+from utds.data import store, units
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError, DataError

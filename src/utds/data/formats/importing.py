@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import actions as units
-from utds.data import ids, store
+from utds.data import ids, store, units
 from utds.data.build import ActionBounds
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays, d4rl, exorl, lerobot, minari, ogbench, rlds, table
