@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import algorithms, evaluation, files, progress, serialization
+from utds.adviser.dynamics import refuse_different
 from utds.algorithms import Algorithm, Policy
 from utds.data.pool import Info, Pool
 from utds.data.units import to_raw
@@ -36,7 +37,6 @@ from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, finite, fresh
 from utds.training.run import Run, recorded_returns
-from utds.training.sharing import check_dynamics
 from utds.training.watch import Watch
 
 # Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
@@ -123,7 +123,7 @@ def train(
     )
     trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
     if not trust_dynamics and not run_files.is_run(folder):
-        check_dynamics(pool.info.datasets)
+        refuse_different(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
         run = Run.claim(folder, config, resume)
         if run.finished:
