@@ -17,10 +17,9 @@ from typing import Any
 
 import jax
 
-from utds.benchmark import resources
 from utds.benchmark.engine import RETRIES, Slot
 from utds.benchmark.plan import missing
-from utds.benchmark.worker import Job, Worker, attempt
+from utds.benchmark.worker import CACHE, Job, Worker, attempt, environment, memory, programs
 from utds.data import ids, store
 from utds.data.columns import Metadata
 from utds.data.dataset import Dataset
@@ -52,7 +51,7 @@ class Remote:
         absent = [] if self.datasets else missing(names)
         if absent:
             return f"{host} has no dataset {absent[0]} under {ids.root()}: share that folder, or send data with --ship"
-        jax.config.update("jax_compilation_cache_dir", resources.programs(out))  # of this host
+        jax.config.update("jax_compilation_cache_dir", programs(out))  # of this host
         return None
 
     def run(self, job: Job) -> str | None:
@@ -90,7 +89,7 @@ class Cluster:
         nodes = self.ray.nodes()
         gpus = _gpus(nodes) if gpus is None else gpus
         self.threads = max(1, int(cpus))
-        variables = self._variables() | resources.memory(gpus)
+        variables = self._variables() | memory(gpus)
         options = {"num_cpus": cpus, "num_gpus": gpus, "runtime_env": {"env_vars": variables}}
         self.actor = self.ray.remote(**options)(Remote)
         room = _room(nodes, cpus, gpus)
@@ -153,9 +152,9 @@ class Cluster:
             if paths := os.environ.get(name):
                 given[name] = os.pathsep.join(os.path.abspath(path) for path in paths.split(os.pathsep) if path)
         store = {"MINARI_DATASETS_PATH": str(ids.root().resolve())}
-        found = resources.environment(self.threads, self.out) | given | store
-        if resources.CACHE not in os.environ:  # each node has a folder of its own
-            del found[resources.CACHE]
+        found = environment(self.threads, self.out) | given | store
+        if CACHE not in os.environ:  # each node has a folder of its own
+            del found[CACHE]
         return found
 
 

@@ -28,11 +28,11 @@ from typing import Any, Protocol
 
 from rich.console import Console
 
-from utds.benchmark import resources, search
+from utds.benchmark import search
 from utds.benchmark.cells import Cell, CellDir, datasets, locate, set_aside
 from utds.benchmark.matrix import Matrix
 from utds.benchmark.status import Status, shown
-from utds.benchmark.worker import Job, Worker, attempt
+from utds.benchmark.worker import Job, Worker, attempt, environment, gpu_of, variables
 
 RETRIES = 3  # of a cell whose worker died or stumbled
 SAVING = 120.0  # seconds that a worker is given to write its checkpoint when all is stopped
@@ -233,9 +233,8 @@ class Local:
         number = self.slots.index(slot)
         log = self.out / "logs" / f"worker-{number}.log"
         process: BaseProcess = spawn.Process(target=_serve, args=(theirs, self.threads, log), daemon=True)
-        given = resources.environment(self.threads, self.out)
-        given |= resources.gpu_of(number, len(self.slots), self.gpus)
-        with resources.variables(given):  # libraries read them when they load
+        given = environment(self.threads, self.out) | gpu_of(number, len(self.slots), self.gpus)
+        with variables(given):  # libraries read them when they load
             process.start()
         theirs.close()
         slot.process, slot.program = process, None

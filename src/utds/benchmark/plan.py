@@ -18,7 +18,7 @@ from utds.algorithms import Policy
 from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn
 from utds.benchmark.matrix import Matrix
-from utds.benchmark.resources import threads_of, variables
+from utds.benchmark.worker import threads_of, variables
 from utds.collection import kinds, ladder
 from utds.data import ids
 from utds.data.columns import ZERO

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from utds.benchmark import cluster, engine, resources
+from utds.benchmark import cluster, engine, worker
 
 TRAIN = """
 import sys
@@ -31,38 +31,38 @@ def cuda(monkeypatch, tmp_path):
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("XLA_PYTHON_CLIENT_MEM_FRACTION", raising=False)
-    monkeypatch.setattr(resources, "_for_cuda", lambda: True)
+    monkeypatch.setattr(worker, "_for_cuda", lambda: True)
     for name in ("nvidia0", "nvidia1", "nvidia2", "nvidiactl", "nvidia-uvm", "null"):
         (tmp_path / name).touch()
     return tmp_path
 
 
 def test_the_gpus_are_those_that_jax_would_see(cuda, monkeypatch):
-    assert resources.visible_gpus(cuda) == ("0", "1", "2")
+    assert worker.visible_gpus(cuda) == ("0", "1", "2")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2, GPU-ab12,-1,0")
-    assert resources.visible_gpus(cuda) == ("2", "GPU-ab12")
+    assert worker.visible_gpus(cuda) == ("2", "GPU-ab12")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert resources.visible_gpus(cuda) == ()
+    assert worker.visible_gpus(cuda) == ()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     for platforms, expected in (("cpu", ()), ("cuda,cpu", ("0", "1", "2"))):
         monkeypatch.setenv("JAX_PLATFORMS", platforms)
-        assert resources.visible_gpus(cuda) == expected
-    monkeypatch.setattr(resources, "_for_cuda", lambda: False)
-    assert resources.visible_gpus(cuda) == ()
+        assert worker.visible_gpus(cuda) == expected
+    monkeypatch.setattr(worker, "_for_cuda", lambda: False)
+    assert worker.visible_gpus(cuda) == ()
 
 
 def test_a_worker_a_gpu_by_default_and_several_divide_its_memory(cuda, monkeypatch):
     gpus = ("4", "7")
-    assert resources.workers(gpus, None, cores=16) == 2
-    assert resources.workers(gpus, 0.5, cores=16) == 4
-    assert resources.workers(gpus, 0, cores=16) == resources.workers((), None, cores=16) == 16
-    assert [resources.gpu_of(i, 2, gpus) for i in (0, 1)] == [{"CUDA_VISIBLE_DEVICES": name} for name in gpus]
-    shared = resources.gpu_of(2, 3, gpus)
+    assert worker.default_workers(gpus, None, cores=16) == 2
+    assert worker.default_workers(gpus, 0.5, cores=16) == 4
+    assert worker.default_workers(gpus, 0, cores=16) == worker.default_workers((), None, cores=16) == 16
+    assert [worker.gpu_of(i, 2, gpus) for i in (0, 1)] == [{"CUDA_VISIBLE_DEVICES": name} for name in gpus]
+    shared = worker.gpu_of(2, 3, gpus)
     assert shared == {"CUDA_VISIBLE_DEVICES": "4", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.450"}
-    assert resources.gpu_of(0, 2, None) == {"JAX_PLATFORMS": "cpu"}
-    assert resources.gpu_of(0, 2, ()) == {}
+    assert worker.gpu_of(0, 2, None) == {"JAX_PLATFORMS": "cpu"}
+    assert worker.gpu_of(0, 2, ()) == {}
     monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.2")
-    assert resources.gpu_of(2, 3, gpus) == {"CUDA_VISIBLE_DEVICES": "4"}
+    assert worker.gpu_of(2, 3, gpus) == {"CUDA_VISIBLE_DEVICES": "4"}
 
 
 def test_local_workers_start_with_their_gpu(cuda, monkeypatch, tmp_path):
