@@ -16,7 +16,7 @@ from utds.algorithms import Algorithm, Policy, Spec
 from utds.collection import kinds, ladder
 from utds.data.lake import share
 from utds.data.pool import Pool
-from utds.evaluation.policy import act
+from utds.evaluation.rollout import act
 from utds.training import loop
 
 # robot: own task, shared task, own and shared episodes

@@ -15,7 +15,7 @@ from utds.collection import kinds, ladder
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
-from utds.evaluation.policy import act
+from utds.evaluation.rollout import act
 from utds.training import loop
 from utds.uncertainty.measure import gamma
 

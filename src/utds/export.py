@@ -15,10 +15,11 @@ import numpy as np
 
 from utds import files
 from utds.algorithms import Algorithm, Policy
+from utds.algorithms.utds import uncertainty
 from utds.data.units import to_raw
 from utds.errors import ConfigError, MissingExtra, TrainingError
-from utds.evaluation.policy import act, gamma
-from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer
+from utds.evaluation.rollout import act
+from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer, q_values
 from utds.version import __version__
 
 Bounds = tuple[list[float], list[float]]  # of the actions in the robot's unit; empty where that is [-1, 1]
@@ -178,7 +179,8 @@ def _compare(session: Any, algorithm: Algorithm, policy: Policy, bounds: Bounds,
     unit = act(algorithm, policy, observations)
     pairs = [("actions", to_raw(unit, *bounds))]
     if ensemble:
-        pairs.append(("uncertainty", gamma(policy, observations, unit)[0]))
+        q = q_values(policy.critic, policy.normalizer(observations), unit)
+        pairs.append(("uncertainty", np.asarray(uncertainty(q))))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})
         if not np.allclose(found, expected, atol=TOLERANCE * max(1.0, float(np.abs(expected).max())), rtol=TOLERANCE):

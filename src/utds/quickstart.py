@@ -25,7 +25,7 @@ from utds.data.lake import Lake
 from utds.domains import pointmass
 from utds.errors import ConfigError, DataError
 from utds.evaluation import Evaluation, rollout
-from utds.evaluation.policy import act as act_of
+from utds.evaluation.rollout import act as act_of
 from utds.training.run import Run
 from utds.uncertainty import measure
 from utds.uncertainty import pictures as uncertainty

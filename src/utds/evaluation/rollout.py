@@ -1,12 +1,19 @@
-"""Whole episodes of a domain, many in lockstep: what evaluation, collection and generation all do."""
+"""What a policy does: in given states, and over whole episodes of a domain, many in lockstep.
+
+Evaluation, collection and generation all use it. A policy is any function of observations, an `Act`; that of a trained
+one is `functools.partial(act, algorithm, policy)`.
+"""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from utds import progress
+from utds.algorithms import Algorithm
 from utds.domains.base import Array, Domain
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError
@@ -15,6 +22,16 @@ LOCKSTEP = 64  # copies stepped together at most; more gain nothing and only hol
 
 # A policy: observations [n, O] float32 -> actions [n, A] in [-1, 1].
 Act = Callable[[NDArray[np.float32]], NDArray[np.floating]]
+
+
+def act(algorithm: Algorithm, policy: Any, observations: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Actions [B, A] of a trained policy at observations [B, O]; compiled once per algorithm and shape."""
+    return np.asarray(_act(algorithm, policy, np.asarray(observations, np.float32)))
+
+
+@partial(jax.jit, static_argnums=0)
+def _act(algorithm: Algorithm, policy: Any, observations: jax.Array) -> jax.Array:
+    return algorithm.act(policy, observations)
 
 
 class Episodes(NamedTuple):

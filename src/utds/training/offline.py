@@ -25,7 +25,7 @@ from utds.data.labelling import is_function, make
 from utds.errors import ConfigError
 from utds.evaluation import fqe
 from utds.evaluation.fqe import FQE, Estimate, Recorded
-from utds.evaluation.policy import act
+from utds.evaluation.rollout import act
 from utds.training import run_files
 from utds.training.run import Run
 

@@ -36,7 +36,7 @@ from utds.algorithms import Algorithm, Policy, Spec
 from utds.data.dataset import best_tenth
 from utds.data.units import to_raw
 from utds.errors import ConfigError, DataError
-from utds.evaluation.policy import act
+from utds.evaluation.rollout import act
 from utds.networks import parameter_count
 from utds.training import run_files
 from utds.version import __version__

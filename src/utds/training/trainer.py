@@ -31,12 +31,13 @@ from utds.data.pool import Info, Pool
 from utds.data.units import to_raw
 from utds.data.weights import weigh_dynamics
 from utds.errors import ConfigError, TrainingError
-from utds.evaluation.policy import act
+from utds.evaluation.rollout import act
 from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, finite, fresh
 from utds.training.run import Run, recorded_returns
+from utds.training.schema import check
 from utds.training.watch import Watch
 
 # Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
@@ -208,7 +209,7 @@ class Trainer:
         path, step = self.run.path / CHECKPOINT, 0
         if path.exists():
             saved, meta = serialization.load(path, states)
-            run_files.check(meta, run_files.CHECKPOINT, str(path))
+            check(meta, run_files.CHECKPOINT, str(path))
             if meta["seeds"] != list(self.seeds):
                 raise TrainingError(f"{path} holds seeds {meta['seeds']}, not {list(self.seeds)}; give the run's own")
             states, step = jax.tree.map(jnp.array, saved), meta["step"]

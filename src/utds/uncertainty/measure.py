@@ -29,8 +29,8 @@ from utds.algorithms import Policy
 from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError
-from utds.evaluation.policy import act, gamma
-from utds.networks import MLP, Normalizer, ensemble, init_ensemble
+from utds.evaluation.rollout import act
+from utds.networks import MLP, Normalizer, ensemble, init_ensemble, q_values
 from utds.training import run_files
 from utds.training.run import Run
 
@@ -239,12 +239,26 @@ def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, adv
         for k, (_, observations, actions) in enumerate(points):
             chosen = act(run.algorithm, policy, observations)
             for which, at in enumerate((actions, chosen)):
-                found[i, which, :, k] = fitted.gamma(observations, at), *gamma(policy, observations, at)
+                found[i, which, :, k] = fitted.gamma(observations, at), *_of_critics(policy, observations, at)
             advance()
     sigma = float(found[:, 0, 2].std(axis=(1, 2)).mean())
     common, critics, q = np.moveaxis(found.mean(axis=0), 1, 0)  # [2, K, n] each
     data, policy_part = (Part(common[i], critics[i] / max(sigma, 1e-12), critics[i], q[i]) for i in (0, 1))
     return Judgement(label, run, data, policy_part, sigma, fitted)
+
+
+def _of_critics(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Γ(s, a) [n] of a policy's critics and their mean Q(s, a) [n]."""
+    blocks = [slice(i, i + BLOCK) for i in range(0, len(observations), BLOCK)]
+    found = [_gamma_and_q(policy, observations[rows], actions[rows]) for rows in blocks]
+    gammas, values = zip(*found, strict=True)
+    return np.concatenate(gammas), np.concatenate(values)
+
+
+@jax.jit
+def _gamma_and_q(policy: Policy, observations: Array, actions: Array) -> tuple[Array, Array]:
+    q = q_values(policy.critic, policy.normalizer(observations), actions)
+    return uncertainty(q), jnp.mean(q, axis=0)
 
 
 def _ensemble(run: Run, seed: int) -> Policy:
