@@ -96,6 +96,17 @@ def test_equal_datasets_count_once(corners, believed):
         utds.advise(own, [copies[1]])
 
 
+def test_data_that_was_never_stored_is_told_apart(push, believed):
+    """All of it is called after its task."""
+    believed("same", "same")
+    own, there, away = (push(seed, place) for seed, place in enumerate(((0, 0), (0.1, 0.1), (-0.2, -0.2))))
+    found = utds.advise(own, [there, away])
+    assert {candidate.name for candidate in found.candidates} == {f"{own.name} (2)", f"{own.name} (3)"}
+    assert len(found.choice.names) == len(set(found.choice.names))
+    twice = utds.advise(own, [there, there], trust_dynamics=True)
+    assert twice.duplicates == ((f"{own.name} (3)", f"{own.name} (2)"),)
+
+
 def test_the_function_is_public_and_the_package_has_another_name():
     assert utds.advise is adviser.advise is ranking.advise
 

@@ -1,7 +1,8 @@
 """`advise`: measure every candidate, plan with every choice of them, and rank what comes out."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from utds.adviser.advice import Advice, Candidate, Option, worth
@@ -90,7 +91,7 @@ def _distinct(main: Dataset, candidates: Sequence[Dataset]) -> tuple[list[Datase
         raise ConfigError("there is no candidate to advise on; name at least one dataset after --from")
     first = {main.digest: main.name}
     distinct, duplicates = [], []
-    for other in candidates:
+    for other in _named_apart(main, candidates):
         if other.digest in first:
             duplicates.append((other.name, first[other.digest]))
         else:
@@ -101,6 +102,17 @@ def _distinct(main: Dataset, candidates: Sequence[Dataset]) -> tuple[list[Datase
             f"every candidate is {main.name} itself (equal digests): name at least one other dataset after --from"
         )
     return distinct, tuple(duplicates)
+
+
+def _named_apart(main: Dataset, candidates: Sequence[Dataset]) -> Iterator[Dataset]:
+    """The candidates; datasets that were never stored have the names of their tasks, and several may have one."""
+    taken = {main.name}
+    for other in candidates:
+        names = (other.name, *(f"{other.name} ({number})" for number in range(2, len(candidates) + 2)))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        named = other.name == name
+        yield other if named else Dataset(other._columns, other.lengths, replace(other.metadata, id=name), other.digest)
 
 
 class _Sight(NamedTuple):
