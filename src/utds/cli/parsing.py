@@ -24,6 +24,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -80,6 +81,8 @@ def summary(function: Callable[..., None]) -> str:
 
 def _shown(kind: Any) -> Any:
     """An option's type with what the help shows of it: `INT` if it may be left out, `STR …` if it takes several."""
+    if is_dataclass(kind):
+        return kind  # its fields are the options
     names = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH"}
     inner = next((each for each in get_args(kind) if each is not type(None)), None)
     name = f"{{{','.join(get_args(inner))}}}" if get_origin(inner) is Literal else names.get(inner)
