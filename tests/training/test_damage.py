@@ -11,7 +11,7 @@ from utds import report
 from utds.algorithms import TD3BC
 from utds.errors import DataError, Error
 from utds.training import Run, overview, train
-from utds.training.run_files import COUNT, Maybe, Number, Text, check
+from utds.training.schema import COUNT, NON_NEGATIVE, TEXT, Maybe, check
 
 LEARNER = TD3BC(width=4, layers=1, batch_size=8)
 OPTIONS = {"eval_every": 10, "log_every": 5, "checkpoint_every": 10}
@@ -176,7 +176,7 @@ def test_a_line_cut_short_does_not_count(whole, tmp_path):
 
 
 def test_the_validator_names_the_field():
-    schema = {"a": {"b": [Number(0)]}, "c": Maybe(Text()), "n": COUNT}
+    schema = {"a": {"b": [NON_NEGATIVE]}, "c": Maybe(TEXT), "n": COUNT}
     check({"a": {"b": [1.5]}, "n": 0, "unknown": [1]}, schema, "file")
     check({"a": {"b": [1, 1e300]}, "c": None, "n": 3}, schema, "file")
     for value, says in (

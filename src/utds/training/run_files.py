@@ -12,11 +12,9 @@ one that was being written, or that a kill cut short: it doesn't count.
 import csv
 import io
 import json
-import math
 import os
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,115 +22,7 @@ from utds import algorithms, files
 from utds.data.columns import KNOWN
 from utds.data.reward_model import current_identity
 from utds.errors import ConfigError, DataError
-
-
-@dataclass(frozen=True)
-class Number:
-    least: float = -math.inf
-    whole: bool = False
-
-    def __str__(self) -> str:
-        least = "" if self.least == -math.inf else f" of {self.least:g} or more"
-        return ("a whole number" if self.whole else "a number") + least
-
-    def fits(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int if self.whole else int | float):
-            return False
-        small = isinstance(value, float) or -(2**63) <= value < 2**63  # as JSON has them, integers know no bound
-        return small and math.isfinite(value) and value >= self.least
-
-
-@dataclass(frozen=True)
-class Text:
-    def __str__(self) -> str:
-        return "text"
-
-    def fits(self, value: Any) -> bool:
-        """Half of a surrogate pair can be read from JSON, and written nowhere."""
-        return isinstance(value, str) and bool(value) and value == value.encode("utf-8", "replace").decode()
-
-
-@dataclass(frozen=True)
-class Plain:
-    """What an algorithm's field may be; what it must be, the algorithm says."""
-
-    def __str__(self) -> str:
-        return "a number, text, true, false, null or a list of these"
-
-    def fits(self, value: Any) -> bool:
-        values = value if isinstance(value, list) else [value]
-        return all(v is None or isinstance(v, bool) or v == "" or Number().fits(v) or Text().fits(v) for v in values)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    def __str__(self) -> str:
-        return "a list of numbers"
-
-    def fits(self, value: Any) -> bool:
-        return isinstance(value, list) and all(map(Number().fits, value))
-
-
-@dataclass(frozen=True)
-class Each:
-    """An object of any names, whose values are all of one kind."""
-
-    kind: Any
-
-
-@dataclass(frozen=True)
-class Maybe:
-    """It may be null, or missing."""
-
-    kind: Any
-
-
-COUNT, POSITIVE = Number(0, whole=True), Number(1, whole=True)
-
-
-def read(path: Path, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON file that fits the schema; anything else is a `DataError` that names file and field."""
-    try:
-        value = files.read_json(path)
-    except (RecursionError, ValueError) as error:  # nested without end; a number of thousands of digits
-        raise DataError(f"{path} can't be read ({type(error).__name__}); it was altered") from None
-    check(value, schema, str(path))
-    return value
-
-
-def check(value: Any, kind: Any, path: str, where: str = "") -> None:
-    """Raise a `DataError` where the value is not of its kind; `where` is the field's dotted name."""
-    if isinstance(kind, Maybe):
-        if value is not None:
-            check(value, kind.kind, path, where)
-    elif isinstance(kind, Each):
-        if not isinstance(value, dict) or not all(map(Text().fits, value)):
-            raise _wrong(path, where, value, "an object of named values")
-        for name, item in value.items():
-            check(item, kind.kind, path, f"{where}.{name}")
-    elif isinstance(kind, Mapping):
-        if not isinstance(value, dict):
-            raise _wrong(path, where, value, "an object")
-        for name, inner in kind.items():
-            field = f"{where}.{name}" if where else name
-            if name in value:
-                check(value[name], inner, path, field)
-            elif not isinstance(inner, Maybe):
-                raise DataError(f"{path} lacks the field {field}; it was altered: restore it, or train again")
-    elif isinstance(kind, list):
-        if not isinstance(value, list) or not value:
-            raise _wrong(path, where, value, "a list of one or more")
-        for index, item in enumerate(value):
-            check(item, kind[0], path, f"{where}[{index}]")
-    elif not kind.fits(value):
-        raise _wrong(path, where, value, str(kind))
-
-
-def _wrong(path: str, where: str, value: Any, expected: str) -> DataError:
-    shown = repr(value) if isinstance(value, int | float | str | bool | None) else f"of type {type(value).__name__}"
-    shown = shown if len(shown) < 60 else f"{shown[:57]}…"
-    return DataError(f"{path}: {where or 'the whole'} is {shown}, where it must be {expected}; it was altered")
-
+from utds.training.schema import COUNT, NON_NEGATIVE, NUMBER, NUMBERS, PLAIN, POSITIVE, TEXT, Each, Maybe, read
 
 Row = dict[str, Any]
 
@@ -141,14 +31,14 @@ Row = dict[str, Any]
 MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
 LOGS = ("metrics.csv", "evaluations.csv")
 OWN_FOLDERS = {"policies", "rounds", "tensorboard", "wandb"}  # of a run or a collection: no other run lies in them
-RECORDED = {"mean": Number(), "best_tenth": Number(), "episodes": POSITIVE}  # returns of a dataset's own episodes
+RECORDED = {"mean": NUMBER, "best_tenth": NUMBER, "episodes": POSITIVE}  # returns of a dataset's own episodes
 CONFIG = {
-    "algorithm": {"name": Text(), "fields": Each(Plain())},
-    "task": Text(),
-    "domain": Maybe(Text()),
-    "sources": [{"id": Text(), "digest": Text(), "transitions": COUNT, "recorded": Maybe(RECORDED)}],
-    **dict.fromkeys(("rewards", "sampling", "weights"), Maybe(Text())),
-    **dict.fromkeys(("action_low", "action_high"), Maybe(Numbers())),
+    "algorithm": {"name": TEXT, "fields": Each(PLAIN)},
+    "task": TEXT,
+    "domain": Maybe(TEXT),
+    "sources": [{"id": TEXT, "digest": TEXT, "transitions": COUNT, "recorded": Maybe(RECORDED)}],
+    **dict.fromkeys(("rewards", "sampling", "weights"), Maybe(TEXT)),
+    **dict.fromkeys(("action_low", "action_high"), Maybe(NUMBERS)),
     "episodes": Maybe(POSITIVE),
     "observation_size": POSITIVE,
     "action_size": POSITIVE,
@@ -157,9 +47,9 @@ CONFIG = {
     "eval_every": POSITIVE,
     "log_every": POSITIVE,
     "checkpoint_every": POSITIVE,
-    "divergence": Number(0),
+    "divergence": NON_NEGATIVE,
 }
-SCORES = {"mean": Maybe(Number()), "standard_error": Maybe(Number()), "seeds": Maybe([Maybe(Number())])}
+SCORES = {"mean": Maybe(NUMBER), "standard_error": Maybe(NUMBER), "seeds": Maybe([Maybe(NUMBER)])}
 EARLIER: dict[str, Any] = {
     "domain": None,
     "rewards": KNOWN,
@@ -170,27 +60,27 @@ EARLIER: dict[str, Any] = {
 }
 RESULT = {
     "steps": COUNT,
-    "seconds": Number(0),
+    "seconds": NON_NEGATIVE,
     "timed_steps": Maybe(COUNT),
-    "peak_memory_mb": Maybe(Number(0)),
+    "peak_memory_mb": Maybe(NON_NEGATIVE),
     "parameters": Maybe(COUNT),
     "evaluation": Each(SCORES),
 }
-PROVENANCE = {"versions": {"utds": Text()}, "resumed": Maybe([{"utds": Text()}])}
-CHECKPOINT = {"step": COUNT, "seeds": [COUNT]}  # beside the arrays
-CELL = {"command": Maybe(Text()), "episodes": Maybe(POSITIVE), "trial": Maybe(COUNT), "trials": Maybe(POSITIVE)}
-ERROR = {"error": Text()}
+PROVENANCE = {"versions": {"utds": TEXT}, "resumed": Maybe([{"utds": TEXT}])}
+CHECKPOINT = {"step": COUNT, "seeds": [COUNT]}  # of checkpoint.safetensors, beside the arrays
+CELL = {"command": Maybe(TEXT), "episodes": Maybe(POSITIVE), "trial": Maybe(COUNT), "trials": Maybe(POSITIVE)}
+ERROR = {"error": TEXT}
 OFFLINE_FILE = "offline.json"
 OFFLINE = {
-    "comparison": Text(),  # equal for runs that were judged on the same data in the same way
-    "task": Text(),
-    "sources": [Text()],
-    "discount": Number(0),
+    "comparison": TEXT,  # equal for runs that were judged on the same data in the same way
+    "task": TEXT,
+    "sources": [TEXT],
+    "discount": NON_NEGATIVE,
     "horizon": POSITIVE,
-    "possible": Maybe([Number()]),  # the least and the greatest value; absent in files of earlier versions
-    "recorded": {"mean": Number(), "low": Maybe(Number()), "high": Maybe(Number()), "episodes": POSITIVE},
-    "notes": Maybe([Text()]),
-    "policies": [{"seed": COUNT, "step": POSITIVE, "values": [Number()], "outside": Number(0)}],
+    "possible": Maybe([NUMBER]),  # the least and the greatest value; absent in files of earlier versions
+    "recorded": {"mean": NUMBER, "low": Maybe(NUMBER), "high": Maybe(NUMBER), "episodes": POSITIVE},
+    "notes": Maybe([TEXT]),
+    "policies": [{"seed": COUNT, "step": POSITIVE, "values": [NUMBER], "outside": NON_NEGATIVE}],
 }
 
 
