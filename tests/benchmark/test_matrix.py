@@ -204,6 +204,16 @@ def test_plan_counts_and_names_missing_data_and_runs_nothing(tiny, path, tmp_pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["little.toml"]
 
 
+def test_the_process_that_hands_gpus_out_does_not_start_jax(tmp_path, monkeypatch):
+    """It would keep three quarters of a GPU's memory: what is missing is generated in another one."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    monkeypatch.setattr("utds.collection.kinds.generate", pytest.fail)
+    names = {"tasks": ["pointmass-reach-top-left"], "kinds": ["random"], "columns": ["single"]}
+    matrix = parse(LEAST | names, "test")
+    plan.generate(matrix.cells(), episodes=2)
+    assert plan.missing(["pointmass-reach-top-left/random"]) == []
+
+
 def test_a_cell_has_one_worker_at_most(tiny, path, monkeypatch, capsys):
     """Twice as many workers as cells don't halve the time; and fewer than one is an error, on a cluster too."""
     monkeypatch.setattr(plan, "seconds", lambda cells, threads: 80.0)

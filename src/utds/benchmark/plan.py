@@ -100,8 +100,16 @@ def complaint(absent: Sequence[str]) -> str:
 
 
 def generate(cells: Sequence[Cell], episodes: int, seed: int = 0) -> None:
-    """Make the missing datasets by rolling out the policies that ship, `episodes` of each."""
-    absent = missing(datasets(cells))
+    """Make the missing datasets by rolling out the policies that ship, `episodes` of each.
+
+    In a process of its own: JAX would start in this one and keep memory of a GPU that it is about to hand out.
+    """
+    if absent := missing(datasets(cells)):
+        with variables({"JAX_PLATFORMS": "cpu"}), ProcessPoolExecutor(1, mp_context=spawn) as pool:
+            pool.submit(_generate, absent, episodes, seed).result()
+
+
+def _generate(absent: Sequence[str], episodes: int, seed: int) -> None:
     ladders = {task: ladder.load(task) for task in dict.fromkeys(map(_task, absent))}
     with progress.bar("generating", len(absent), "datasets") as advance:
         for name in absent:
