@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +98,18 @@ def test_an_altered_file_of_arrays_is_one_line(dtype, meta, message, tmp_path):
     (tmp_path / "t.safetensors").write_bytes(len(written).to_bytes(8, "little") + written + bytes(8))
     with pytest.raises(DataError, match=message):
         serialization.read(tmp_path / "t.safetensors")
+
+
+def test_a_disk_without_room_is_one_line(tmp_path):
+    """As with a full disk: no file may grow beyond a kilobyte."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(DataError, match=r"could not write .*t\.safetensors: File too large"):
+            serialization.save(tmp_path / "t.safetensors", np.zeros(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert os.listdir(tmp_path) == []
 
 
 def test_safetensors_files_are_plain(tmp_path):

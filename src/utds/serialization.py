@@ -27,8 +27,9 @@ def save(path: str | os.PathLike[str], tree: Any, meta: dict[str, Any] | None = 
     """Write the arrays of `tree`, each under its path in the tree, and `meta` as JSON. Atomic."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     arrays = {_name(where): np.require(leaf, requirements="C") for where, leaf in leaves}
+    data = safetensors.numpy.save(arrays, metadata={"utds": json.dumps(meta or {}, allow_nan=False)})
     with files.atomic(path) as part:
-        safetensors.numpy.save_file(arrays, part, metadata={"utds": json.dumps(meta or {}, allow_nan=False)})
+        part.write_bytes(data)  # not `save_file`, which raises errors of its own where the disk is full
 
 
 def load(path: str | os.PathLike[str], like: T) -> tuple[T, dict[str, Any]]:
