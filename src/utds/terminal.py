@@ -2,12 +2,16 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 
 def table(*text: str, numbers: Sequence[str] = (), title: str | None = None) -> Table:
@@ -18,6 +22,29 @@ def table(*text: str, numbers: Sequence[str] = (), title: str | None = None) -> 
     for name in numbers:
         found.add_column(name, justify="right", no_wrap=True)
     return found
+
+
+class Name:
+    """An id or a path in a table: where it doesn't fit on a line, it is broken after a slash or a hyphen."""
+
+    def __init__(self, name: object) -> None:
+        self.name = str(name)
+
+    def lines(self, width: int) -> list[str]:
+        found = [""]
+        for part in re.findall("[^/]*/|[^/]+", self.name):
+            for piece in [part] if len(part) <= width else re.findall("[^-]*-|[^-]+", part):
+                if found[-1] and len(found[-1]) + len(piece) > width:
+                    found.append("")
+                found[-1] += piece
+        return found
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        least = max(map(len, self.lines(1)))
+        return Measurement(least, len(self.name)).with_maximum(options.max_width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        yield Text("\n".join(self.lines(options.max_width)), overflow="fold")
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -39,7 +66,12 @@ def show(*parts: Any) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON. What JSON has no number for, such as NaN, becomes null."""
-    print(json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:  # the same, in the characters that every encoding has
+        text = json.dumps(json.loads(text), indent=2)
+    print(text)
 
 
 def finite(value: Any) -> Any:

@@ -26,7 +26,6 @@ from utds.adviser.advice import (
 )
 from utds.adviser.dynamics import Check
 from utds.cli import main
-from utds.cli.advise import _two_lines
 from utds.errors import ConfigError
 
 
@@ -191,18 +190,6 @@ def test_numbers_are_short_at_any_scale():
     assert [number(x, "+") for x in (3.14159, -12.5, 302.3, 0.0)] == ["+3.14", "-12.5", "+302", "0"]
 
 
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("walker-run/medium-replay", ["walker-run/", "medium-replay"]),
-        ("pointmass-reach-bottom-left/replay", ["pointmass-reach-", "bottom-left/replay"]),
-        ("own", ["own"]),
-    ],
-)
-def test_names_in_the_table_break_where_a_reader_would(name, lines):
-    assert _two_lines(name).split("\n") == lines
-
-
 def test_refused_data_is_last_and_changes_nothing(corners, believed):
     """Not even where it is the richest."""
     own, there, away = corners.values()
@@ -219,10 +206,11 @@ def test_refused_data_is_last_and_changes_nothing(corners, believed):
     assert "a cautious plan's return stays at 0" in advice.recommendation  # `away` never nears the reward
 
 
-def test_trusted_data_is_not_checked(corners, monkeypatch, capsys):
+def test_trusted_data_is_not_checked(corners, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(ranking, "checks", None)
-    main(["advise", "own", "--from", "there", "--trust-dynamics"])
+    main(["advise", "own", "--from", "there", "--trust-dynamics", f"--out={tmp_path}/a [b]"])
     said = capsys.readouterr().out
+    assert "a [b]: advice.json" in " ".join(said.split())
     assert "trusted" in said and "Share there with own" in said and "dynamics can't be told" not in said
 
 

@@ -58,7 +58,7 @@ def advise(
     if json:
         terminal.print_json(found.to_json())
         return
-    console = Console()
+    console = Console(markup=False, emoji=False)  # a path may hold brackets
     console.print(_table(found))
     console.print(BEST_TENTH, highlight=False)
     console.print(LEGEND, style="dim", highlight=False)
@@ -73,7 +73,7 @@ def advise(
 
 
 def _table(advice: "Advice") -> "Table":
-    """A row of two lines for each candidate: whole names fit beside the numbers on 80 columns."""
+    """A row for each candidate: on 80 columns its name takes two lines where it must."""
     from utds import terminal
     from utds.adviser.advice import number
 
@@ -84,7 +84,7 @@ def _table(advice: "Advice") -> "Table":
     for candidate in advice.candidates:
         score = candidate.score
         shown.add_row(
-            _two_lines(candidate.name),
+            terminal.Name(candidate.name),
             advice.best_tenth(candidate.worth),
             f"{candidate.worth.beyond:.0%}",
             f"{candidate.overlap:.0%}",
@@ -94,15 +94,6 @@ def _table(advice: "Advice") -> "Table":
             "refused" if score is None else number(score, "+"),
         )
     return shown
-
-
-def _two_lines(name: str) -> str:
-    """Broken after the task, or, if that is long, where the longer line is shortest."""
-    task = name.find("/") + 1
-    if task <= 24:
-        return f"{name[:task]}\n{name[task:]}" if task else name
-    at = min((i + 1 for i, letter in enumerate(name) if letter in "-/"), key=lambda i: max(i, len(name) - i))
-    return f"{name[:at]}\n{name[at:]}"
 
 
 def _dynamics(candidate: "Candidate") -> str:

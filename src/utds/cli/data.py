@@ -16,7 +16,7 @@ Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
 
 def list_(json: bool = False) -> None:
-    """List the stored datasets: episodes, steps, mean and standard deviation of their returns, size.
+    """List the stored datasets: episodes, steps, mean ± deviation of returns, size.
 
     Example: utds data list
 
@@ -36,7 +36,7 @@ def list_(json: bool = False) -> None:
 
 
 def show(id: Id, /, json: bool = False) -> None:
-    """Show a dataset: its metadata, the range of every column, and a picture of its returns.
+    """Show a dataset: metadata, the range of every column, a picture of its returns.
 
     Example: utds data show walker-walk/medium
 
@@ -60,7 +60,9 @@ def verify(
     threads: int | None = None,
     json: bool = False,
 ) -> None:
-    """Check datasets byte by byte against their digest, and rewards against the simulator where physics is stored.
+    """Check datasets byte by byte against their digests.
+
+    Where physics is stored, rewards are checked against the simulator too.
 
     Example: utds data verify walker-walk/medium walker-run/replay
 
@@ -104,7 +106,9 @@ def import_(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Import data of other makers: D4RL, OGBench, ExORL, LeRobot, RLDS, Minari, tables (.csv, .parquet), array files.
+    """Import D4RL, OGBench, ExORL, LeRobot, RLDS, Minari, tables or array files.
+
+    Tables are .csv or .parquet files, arrays an .npz file.
 
     Example: utds data import ./walker/proto/buffer walker-walk/proto --task walker-walk --relabel
 
@@ -202,7 +206,9 @@ def relabel(
     overwrite: bool = False,
     json: bool = False,
 ) -> None:
-    """Give a dataset the rewards of a different task; results are kept beside it, so that sharing finds them ready.
+    """Give a dataset the rewards of a different task.
+
+    They are kept beside it, so that sharing finds them ready.
 
     Example: utds relabel walker-run/replay walker-walk
 

@@ -33,12 +33,12 @@ def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
     for row in rows:
         path = str(Path(row["run"]).relative_to(folder)) if Path(row["run"]) != folder else row["run"]
         if row["state"] == "damaged":
-            table.add_row(path, "damaged", *["–"] * 5)
+            table.add_row(terminal.Name(path), "damaged", *["–"] * 5)
             continue
         reached = _reached(row) if row["state"] == "finished" else row["state"]
         steps = str(row["steps"]) if row["state"] == "finished" else f"{row['step']} of {row['steps']}"
         counts = (str(len(row[name])) for name in ("shared", "seeds"))
-        table.add_row(path, row["algorithm"], row["task"], *counts, steps, reached)
+        table.add_row(terminal.Name(path), row["algorithm"], terminal.Name(row["task"]), *counts, steps, reached)
     if rows:
         terminal.show(table)
     terminal.show(f"{len(rows)} run{'s' * (len(rows) != 1)} below {folder}; return: mean ± standard error over seeds")

@@ -178,8 +178,7 @@ def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
     table = terminal.table("run", "shares", numbers=("seed", "step", "value [95 %]", "outside"))
     for each in found.candidates:
         value, shares = fqe.text(each.estimate.mean, *each.estimate.interval), "yes" if each.shares else "no"
-        name = str(each.run) if len(str(each.run)) <= 24 else f"{each.run.parent}/\n{each.run.name}"
-        table.add_row(name, shares, str(each.seed), str(each.step), value, f"{each.outside:.0%}")
+        table.add_row(terminal.Name(each.run), shares, str(each.seed), str(each.step), value, f"{each.outside:.0%}")
     table.add_row(f"recorded, {found.recorded.episodes} episodes", "", "", "", str(found.recorded), "")
     terminal.show(title, table, "outside: share of states where the policy's action lies outside the data")
     for line in found.verdict:

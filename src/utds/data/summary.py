@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,14 +22,10 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
-    """One line per stored dataset; ids that don't fit beside the numbers are broken after their task."""
-    heads = ("episodes", "steps", "return", "MB")
-    lines = [(row["id"], *_numbers(row)) for row in rows(found)]
-    taken = sum(max(map(len, column)) for column in zip(heads, *(numbers for _, *numbers in lines), strict=True))
-    room = Console().width - taken - 2 * (len(heads) + 1)
-    table = terminal.table("id", numbers=heads)
-    for name, *numbers in lines:
-        table.add_row(name if len(name) <= room else name.replace("/", "/\n", 1), *numbers)
+    """One row per stored dataset."""
+    table = terminal.table("id", numbers=("episodes", "steps", "return", "MB"))
+    for row in rows(found):
+        table.add_row(terminal.Name(row["id"]), *_numbers(row))
     return table
 
 
@@ -80,7 +75,7 @@ def imports(made: Sequence[Imported]) -> Table:
     for each in made:
         data, meta = each.dataset, each.dataset.metadata
         table.add_row(
-            each.id,
+            terminal.Name(each.id),
             f"{each.format}: {each.source}",
             f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
             f"{meta.task}: "
