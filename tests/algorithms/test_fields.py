@@ -60,6 +60,7 @@ class Own(TD3):
         ({"mode": 3}, "mode=3 is unknown; use near or far"),
         ({"warm_up": 1.5}, 'warm_up=1.5 must be a whole number, or a share of the run such as "50%"'),
         ({"warm_up": 0}, "warm_up=0 must be at least 1"),
+        ({"offset": np.int64(2)}, f"offset={np.int64(2)!r} must be a whole number of Python's own: give 2"),
         ({"tau": 2.0}, "tau=2.0 must lie in (0, 1]"),
     ],
 )

@@ -16,6 +16,8 @@ from dataclasses import fields, replace
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
+import numpy as np
+
 from utds.errors import ConfigError
 
 T = TypeVar("T")
@@ -113,7 +115,12 @@ def _wrong_type(value: Any, kind: Any) -> str | None:
     if Share in parts:
         return f"must {_STEPS.words}"
     *first, last = [_words(part) for part in parts]
-    return f"must be {', '.join(first)} or {last}" if first else f"must be {last}"
+    own = (
+        f" of Python's own: give {value.item()}"
+        if isinstance(value, np.generic) and not isinstance(value, float)
+        else ""
+    )
+    return f"must be {', '.join(first)} or {last}{own}" if first else f"must be {last}{own}"
 
 
 def _out_of_limits(value: Any, kinds: list[Any]) -> str | None:

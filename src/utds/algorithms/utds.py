@@ -97,7 +97,7 @@ class UTDS(TD3):
 
     def draw(self, state: State, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions, or over its episodes and then their steps."""
-        return self.drawn_from(pool).sample(key, self.batch_size, self.n_step, self.discount)
+        return super().draw(state, self.drawn_from(pool), key)
 
     def drawn_from(self, pool: Pool) -> Pool:
         """The pool, drawn by transitions or by episodes where this algorithm says so."""
