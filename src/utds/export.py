@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from utds import files
@@ -179,7 +180,7 @@ def _compare(session: Any, algorithm: Algorithm, policy: Policy, bounds: Bounds,
     unit = act(algorithm, policy, observations)
     pairs = [("actions", to_raw(unit, *bounds))]
     if ensemble:
-        q = q_values(policy.critic, policy.normalizer(observations), unit)
+        q = q_values(policy.critic, policy.normalizer(observations), jnp.asarray(unit))
         pairs.append(("uncertainty", np.asarray(uncertainty(q))))
     for name, expected in pairs:
         (found,) = session.run([name], {"observations": observations})
