@@ -193,6 +193,10 @@ def test_as_a_user_types_it(folder, tmp_path, capsys):
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
         text = "".join(ElementTree.parse(tmp_path / f"{name}.svg").getroot().itertext())
         assert "with sharing" in text and "own data alone" in text, name
+    bracketed = folder / "[b]"
+    bracketed.symlink_to(folder / "shared")
+    main(["uncertainty", str(bracketed), "--against", str(folder / "shared"), "--out", str(tmp_path)])
+    assert "[b]" in capsys.readouterr().out
     main(["uncertainty", str(folder / "alone"), "--out", str(tmp_path), "--json"])
     found = json.loads(capsys.readouterr().out)
     assert found["changes"] == {} and set(found["definitions"]) == {"common", "relative"}

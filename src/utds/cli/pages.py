@@ -98,7 +98,7 @@ def _print_table(found) -> None:
     for row in found.rows():
         values = (row[name] for name in ("common", "relative", "gamma", "q"))
         table.add_row(row["run"], row["part"], *(f"{value:.3g}" for value in values))
-    console = Console()
+    console = Console(markup=False, emoji=False)  # paths may hold brackets
     console.print(table)
     for measure in MEASURES:
         if sentence := found.sentence(measure):
