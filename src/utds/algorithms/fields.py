@@ -115,12 +115,9 @@ def _wrong_type(value: Any, kind: Any) -> str | None:
     if Share in parts:
         return f"must {_STEPS.words}"
     *first, last = [_words(part) for part in parts]
-    own = (
-        f" of Python's own: give {value.item()}"
-        if isinstance(value, np.generic) and not isinstance(value, float)
-        else ""
-    )
-    return f"must be {', '.join(first)} or {last}{own}" if first else f"must be {last}{own}"
+    wanted = f"must be {', '.join(first)} or {last}" if first else f"must be {last}"
+    numpys = isinstance(value, np.generic) and not isinstance(value, float)
+    return f"{wanted} of Python's own: give {value.item()}" if numpys else wanted
 
 
 def _out_of_limits(value: Any, kinds: list[Any]) -> str | None:
