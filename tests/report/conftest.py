@@ -18,13 +18,13 @@ EFFECT = {"utds": 12.0, "cql": -15.0, "cds": 3.0, "cds-zero": -2.0}  # of sharin
 
 def run_directory(
     folder: Path, main: str, shared=(), algorithm="utds", scores=(50.0,), steps=10_000, version="0.1.0", reference=True,
-    evaluations=10, **fields,
+    evaluations=10, first_seed=0, **fields,
 ) -> Path:  # fmt: skip
     """A finished run directory whose seeds end at `scores` on a rising curve."""
     from utds import algorithms
 
     task, domain = main.partition("/")[0], main.partition("-")[0]
-    seeds = list(range(len(scores)))
+    seeds = list(range(first_seed, first_seed + len(scores)))
     made = algorithms.make(algorithm, preset="fast", **fields)
     sources = [{"id": name, "digest": f"{name}-digest", "transitions": 1000} for name in (main, *shared)]
     config = {

@@ -121,7 +121,11 @@ def test_interval_over_settings_is_students_for_a_mean():
     pairs = Scores.of([[x] for x in np.repeat(values, 2)])
     grouped = aggregate.bootstrap_settings(aggregate.mean, pairs, np.repeat(np.arange(40), 2))
     assert grouped == pytest.approx(found)
-    for scores, groups in ((pairs, [0] * 80), (pairs, [0, 0, *range(1, 79)]), (SMALL, [0, 1])):
+    twice = Scores.of([[x - 30, x + 30] for x in values])  # two runs each, drawn together: their mean counts
+    assert aggregate.bootstrap_settings(aggregate.mean, twice, np.arange(40)) == pytest.approx(found)
+    uneven = Scores.of([[values[0]], *([x - 30, x + 30] for x in values[1:])])
+    assert aggregate.bootstrap_settings(aggregate.mean, uneven, np.arange(40)) == pytest.approx(found)
+    for scores, groups in ((pairs, [0] * 80), (pairs, [0, 0, *range(1, 79)])):
         assert math.isnan(aggregate.bootstrap_settings(aggregate.mean, scores, groups).low)
 
 

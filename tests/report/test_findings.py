@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from utds import algorithms, report
 from utds.algorithms import CQL, registry
@@ -348,9 +349,34 @@ def test_one_seed_on_many_main_datasets_gives_aggregates_intervals_over_them(tmp
     assert shared.statistics["mean"] == pytest.approx(student, rel=0.05)
     assert alone.statistics["IQM"] == pytest.approx((20, 20, 20))
     assert "intervals are over main datasets" in text.to_markdown(found)
-    write_run(tmp_path / "two-seeds", "walker-walk/expert", (), "utds", (20.0, 20.0))
+    for kind, score in values.items():  # a second seed of all that shares, then of the rest too
+        write_run(tmp_path / f"{kind}-second", f"walker-walk/{kind}", OTHER, "utds", (score,), first_seed=1)
+    found = report.study([tmp_path])
+    together = findings.aggregates(found, "final", findings.scopes(found)[0])
+    assert together.over == "data" and together.rows[0].statistics["mean"] == pytest.approx(student, rel=0.05)
+    for kind in values:
+        write_run(tmp_path / f"{kind}-alone-second", f"walker-walk/{kind}", (), "utds", (30.0,), first_seed=1)
     found = report.study([tmp_path])
     assert findings.aggregates(found, "final", findings.scopes(found)[0]).over == "seeds"
+
+
+def test_the_gains_interval_knows_that_one_run_alone_stands_against_several(tmp_path, write_run):
+    """Four runs of each of three sources against two alone: most of the variance is theirs, and half of it unseen.
+
+    All settings have the variance 20/3, so the gain's is known, and its degrees of freedom are Satterthwaite's.
+    """
+    kinds = ("random", "medium", "replay", "medium-replay", "expert")
+    spread, alone = np.array([-3.0, -1.0, 1.0, 3.0]), np.sqrt(10 / 3) * np.array([-1.0, 1.0])
+    for kind, other in itertools.product(kinds, (None, "stand", "run", "flip")):
+        shared = () if other is None else (f"walker-{other}/replay",)
+        write_run(
+            tmp_path / f"{kind}-{other}", f"walker-walk/{kind}", shared, scores=50 + (10 + spread if other else alone)
+        )
+    gain = findings.gain(report.study([tmp_path]), "utds").gain
+    seen = np.repeat([1 / 15**2 * 3 / 16, 1 / 5**2 * 1 / 4], [15, 5])  # of σ²
+    freedom = seen.sum() ** 2 / (seen**2 / np.repeat([3, 1], [15, 5])).sum()
+    half = stats.t.ppf(0.975, freedom) * np.sqrt(20 / 3 * (1 / 15 / 4 + 1 / 5 / 2))
+    assert (gain.high - gain.low) / 2 == pytest.approx(half, rel=0.04)
 
 
 def test_the_sentence_names_where_sharing_hurts(tmp_path, write_run):

@@ -12,8 +12,8 @@ Intervals. Runs are resampled within each setting. Of n runs that shows only (n-
 plain percentile interval covers 89 %, not 95 %. `bootstrap` therefore widens the percentiles about the statistic's
 value by √(n/(n-1)) and by Student's t over the normal quantile; `widen=False` gives the plain interval.
 
-With one run a setting there is nothing to resample within it: `bootstrap_settings` draws whole settings, and its
-interval says what to expect of other such settings, not how another seed would come out.
+With one run a setting there is nothing to resample within it: `bootstrap_settings` draws whole settings with all their
+runs, and its interval says what to expect of other such settings, not how another seed would come out.
 """
 
 from __future__ import annotations
@@ -150,14 +150,18 @@ def bootstrap(
     level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),  # of the statistic itself, such as (0, 1) of a share
     widen: bool = True,
+    weights: Sequence[ArrayLike] | None = None,
 ) -> Interval:
-    """A statistic of one or more tables with its stratified percentile-bootstrap interval."""
+    """A statistic of one or more tables with its stratified percentile-bootstrap interval.
+
+    `weights` [M] of each table say how much its settings count in the statistic, where that isn't equally much.
+    """
     rng = np.random.default_rng(seed)
     found = np.concatenate([statistic(*drawn) for drawn in _draws(tables, resamples, rng)])  # [R] or [R, T]
     value = statistic(*tables)
     ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if widen:
-        ends = np.clip(value + _widening(tables, level) * (ends - value), *bounds)
+        ends = np.clip(value + _widening(tables, level, weights) * (ends - value), *bounds)
     low, high = ends
     return Interval(value, low, high) if np.ndim(value) else Interval(float(value), float(low), float(high))
 
@@ -171,23 +175,27 @@ def bootstrap_settings(
     level: float = 0.95,
     bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Interval:
-    """A statistic with its percentile-bootstrap interval over settings of one run each, widened as `bootstrap`'s is.
+    """A statistic with its percentile-bootstrap interval over settings, widened as `bootstrap`'s is.
 
     Settings that hang together, such as those of one main dataset, have the same number in `groups` [M] and are drawn
-    together. NaN bounds where a setting has several runs, where groups differ in size, and where there is one alone.
+    together. Where settings differ in their number of runs, means of settings are drawn instead of runs. NaN bounds
+    where groups differ in size, and where there is one alone.
     """
-    value = statistic(scores)
+    value = center = statistic(scores)
     _, which, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    count = sizes.size
-    if (scores.counts != 1).any() or (sizes != sizes[0]).any() or count < 2:
+    count, runs = sizes.size, scores.counts[0]
+    if (sizes != sizes[0]).any() or count < 2:
         return Interval(value, np.full_like(value, math.nan), np.full_like(value, math.nan))
-    members = np.argsort(which, kind="stable").reshape(count, sizes[0])
+    if (scores.counts != runs).any():
+        scores, runs = Scores(scores.means(), np.ones_like(scores.counts)), 1
+        center = statistic(scores)
+    members = np.argsort(np.repeat(which, runs), kind="stable").reshape(count, -1)  # runs, setting by setting
     drawn = np.random.default_rng(seed).integers(count, size=(resamples, count))
     chosen = members[drawn].reshape(resamples, -1)  # [R, M]
     parts = np.array_split(chosen, -(-chosen.size // CHUNK))
     found = np.concatenate([statistic(replace(scores, values=scores.values[part])) for part in parts])
     ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    return Interval(value, *np.clip(value + _wider(count / (count - 1), count - 1, level) * (ends - value), *bounds))
+    return Interval(value, *np.clip(value + _wider(count / (count - 1), count - 1, level) * (ends - center), *bounds))
 
 
 def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
@@ -241,24 +249,26 @@ def _draws(tables: Sequence[Scores], resamples: int, rng: np.random.Generator) -
         yield [table.resample(rng, min(size, resamples - begin)) for table in tables]
 
 
-def _widening(tables: Sequence[Scores], level: float) -> float:
+def _widening(tables: Sequence[Scores], level: float, weights: Sequence[ArrayLike] | None = None) -> float:
     """What a resampled interval lacks in width: exact for means of settings that vary alike.
 
-    A mean of n runs has the variance σ²/n; resampled, (n-1)/n of it. NaN where a table has no setting with a second
-    run: nothing is known of its spread.
+    A mean of n runs has the variance σ²/n; resampled, (n-1)/n of it, with n-1 degrees of freedom, which settings
+    contribute as Welch and Satterthwaite have it. NaN where a table has no setting with a second run: nothing is known
+    of its spread.
     """
     if any((table.counts == 1).all() for table in tables):
         return math.nan
     counts = np.concatenate([table.counts for table in tables])
-    spare = int((counts - 1).sum())
-    variance = (1 / counts).sum() / ((counts - 1) / counts**2).sum()
-    return _wider(variance, spare, level)
+    squares = np.square(np.concatenate(weights or [np.ones(table.counts.size) for table in tables]))
+    shown = squares * (counts - 1) / counts**2
+    freedom = shown.sum() ** 2 / (shown**2 / np.maximum(counts - 1, 1)).sum()
+    return _wider((squares / counts).sum() / shown.sum(), freedom, level)
 
 
-def _wider(variance: float, spare: int, level: float) -> float:
+def _wider(variance: float, freedom: float, level: float) -> float:
     """The factor for a share of the variance that resampling doesn't show, known from so many degrees of freedom."""
     upper = (1 + level) / 2
-    return math.sqrt(variance) * float(stats.t.ppf(upper, spare) / stats.norm.ppf(upper))
+    return math.sqrt(variance) * float(stats.t.ppf(upper, freedom) / stats.norm.ppf(upper))
 
 
 def _check_same_settings(scores: Scores, others: Scores) -> None:

@@ -71,7 +71,7 @@ class Aggregates:
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
     taus: Array
-    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where there are none
+    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where some have none
 
 
 class Ablation(NamedTuple):
@@ -116,7 +116,8 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
         values = aggregate.gain(shared, single), aggregate.probability_of_improvement(shared, single)
         return np.stack(values, axis=-1)
 
-    found = aggregate.bootstrap(both, *tables)
+    weights = np.ones(len(pairs)), np.bincount(index)
+    found = aggregate.bootstrap(both, *tables, weights=weights)
     difference, probability = (Interval(*(float(x[i]) for x in found)) for i in (0, 1))
     probability = Interval(probability.value, *np.clip(probability[1:], 0, 1).tolist())
     each = [aggregate.welch(outcome.runs(which), single.runs(which)) for outcome, single in pairs]
@@ -171,7 +172,7 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     }
     rows += [(label, True, outcomes) for label, outcomes in whole.items()]
     taus = _taus([run for _, _, outcomes in rows for outcome in outcomes for run in outcome.runs(which)], study.measure)
-    once = all(len(outcome.seeds) == 1 for _, _, outcomes in rows for outcome in outcomes)
+    once = any(len(outcome.seeds) == 1 for _, _, outcomes in rows for outcome in outcomes)
     over: Literal["seeds", "data"] = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
 
     def row(label: str, alone: bool, outcomes: list[Outcome]) -> Row:

@@ -157,7 +157,7 @@ def to_markdown(study: Study) -> str:
                 (r.algorithm + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names)) for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
-            lines += ["Every setting has one seed: intervals are over main datasets.", ""] * (found.over == "data")
+            lines += ["Some runs have a single seed: intervals are over main datasets.", ""] * (found.over == "data")
     if study.outcomes:
         columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
         lines += ["## Settings", "", *_table(columns, _settings(study))]
