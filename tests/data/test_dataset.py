@@ -130,6 +130,29 @@ def test_recorded_episodes_must_be_alike():
         Builder().add(whole._replace(rewards=np.zeros(0)))
 
 
+def test_each_recorded_episode_has_a_row_per_step():
+    """Here the second one's rows too few make up for the first one's too many: every later row would be shifted."""
+    long, short = (Episode(np.zeros((rows, 2)), np.zeros((3, 1)), np.zeros(3)) for rows in (5, 3))
+    with pytest.raises(DataError, match="episode 0 has 5 rows of observations and 3 steps; 4 are needed"):
+        Dataset.from_episodes([long, short])
+    with pytest.raises(DataError, match="episode 0 has 2 rows of actions and 3 steps; 3 are needed"):
+        Dataset.from_episodes([Episode(np.zeros((4, 2)), np.zeros((2, 1)), np.zeros(3))])
+
+
+def test_episodes_are_selected_by_a_mask_too():
+    data = Dataset.from_arrays(np.zeros((9, 1)), np.zeros((6, 1)), [1, 2, 3, 4, 5, 6], lengths=[2, 2, 2])
+    assert data.select(data.returns > 5).returns.tolist() == [7, 11]
+    with pytest.raises(DataError, match="a mask of 2 episodes doesn't fit the 3 of custom"):
+        data.select(np.array([True, False]))
+
+
+def test_a_single_task_may_be_named_by_a_word():
+    data = Dataset.from_arrays(np.zeros((3, 1)), [[0], [0]], [0, 0], task_rewards=[[0], [0]], task_names="walk")
+    assert data.metadata.task_names == ("walk",)
+    with pytest.raises(DataError, match="observations is no array; give rows of equally many numbers"):
+        Dataset.from_arrays([[1, 2], [3]], [[0]], [0])
+
+
 def test_selected_episodes_and_rewards_of_another_task():
     data = Dataset.from_arrays(**arrays(), task="walk", seed=3)
     flipped = data.select([1, 0])

@@ -61,6 +61,8 @@ def test_bounds_found_in_the_data_have_a_margin_and_say_so():
         ((-40, 40), r"actions, row \d+ \(episode 0, step \d+\), feature 0: .* lies outside the bounds \[-40, 40\]"),
         ((0, 0), "are no range"),
         ((0, np.inf), "are no range"),
+        (90, r"action bounds 90 are no range; give \(low, high\) or 'auto'"),
+        (("low", "high"), "are no range; give"),
         (((0, 0, 0), 1), r"bounds of shape \[3\] don't fit 2 actions"),
     ],
 )

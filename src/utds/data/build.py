@@ -58,6 +58,11 @@ class Builder:
             if field not in given or field not in self._columns:
                 lacks = "no " if field not in given else ""
                 raise DataError(f"{name} has {lacks}{field}, unlike the first; record it for all or for none")
+            rows, needed = len(given[field]), len(episode.rewards) + COLUMNS[field].per_episode
+            if rows != needed:  # in the whole it could be made up for by another episode
+                raise DataError(
+                    f"{name} has {rows} rows of {field} and {len(episode.rewards)} steps; {needed} are needed"
+                )
             self._columns[field].append(name, given[field])
         self._lengths.append(len(episode.rewards))
         self._ended.append(bool(episode.terminated))
@@ -260,7 +265,7 @@ def _scaled(actions: object, bounds: ActionBounds, lengths: np.ndarray) -> tuple
     raw = cast("actions", raw, raw.dtype.type, 0)
     check_count("actions", len(raw), lengths, 0)
     check_finite("actions", raw, lengths, 0)
-    low, high = units.found(raw) if isinstance(bounds, str) else units.bounds(*bounds, raw.shape[1])
+    low, high = units.found(raw) if isinstance(bounds, str) else units.bounds(bounds, raw.shape[1])
     described: dict[str, Any] = {"action_low": tuple(low), "action_high": tuple(high)}
     if isinstance(bounds, str):
         described["description"] = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"

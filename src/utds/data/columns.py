@@ -60,7 +60,8 @@ class Metadata:
         for name, kind in (("seed", int), ("random_return", float), ("expert_return", float)):
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else kind(value))
-        object.__setattr__(self, "task_names", tuple(str(name) for name in self.task_names))
+        names = [self.task_names] if isinstance(self.task_names, str) else self.task_names
+        object.__setattr__(self, "task_names", tuple(str(name) for name in names))
         low, high = (tuple(float(bound) for bound in bounds) for bounds in (self.action_low, self.action_high))
         if len(low) != len(high) or not all(below < above for below, above in zip(low, high, strict=True)):
             raise DataError(f"action bounds {low} to {high} are no bounds: give a lower and a higher one per action")
@@ -116,7 +117,10 @@ def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarra
 
     The shape is [n] for width None, [n, d] for width 0, [n, width] otherwise.
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of several lengths
+        raise DataError(f"{name} is no array; give rows of equally many numbers") from None
     if array.dtype.kind not in "biuf":
         raise DataError(f"{name} has dtype {array.dtype}; give real numbers")
     if width is None and array.ndim == 2 and array.shape[1] == 1:

@@ -332,7 +332,11 @@ class Dataset:
         return Episode(terminated=ended, **parts)
 
     def select(self, episodes: Sequence[int] | np.ndarray, **metadata: Any) -> "Dataset":
-        """A dataset of these episodes, in this order."""
+        """A dataset of these episodes, in this order, or of those that a mask [E] marks."""
+        if np.asarray(episodes).dtype == np.bool_:
+            if len(episodes) != self.episodes:
+                raise DataError(f"a mask of {len(episodes)} episodes doesn't fit the {self.episodes} of {self.name}")
+            episodes = np.flatnonzero(episodes)
         chosen = replace(self.metadata, **({"id": None} | metadata))
         return Dataset.from_episodes((self.episode(int(index)) for index in episodes), **vars(chosen))
 

@@ -21,11 +21,14 @@ _ROUNDING = 1e-5  # in units of [-1, 1]: how far float32 may round beyond a boun
 Bounds = tuple[np.ndarray, np.ndarray]  # low [A], high [A], float64
 
 
-def bounds(low: object, high: object, size: int) -> Bounds:
-    """Bounds of `size` actions, from a number for all of them or one for each."""
+def bounds(given: object, size: int) -> Bounds:
+    """Bounds of `size` actions, from (low, high): a number for all of them or one for each."""
+    try:
+        low, high = (np.atleast_1d(np.asarray(end, np.float64)) for end in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise DataError(f"action bounds {given!r} are no range; give (low, high) or 'auto'") from None
     pair = []
-    for given in (low, high):
-        array = np.atleast_1d(np.asarray(given, np.float64))
+    for array in (low, high):
         if array.shape not in ((1,), (size,)):
             raise DataError(f"action bounds of shape {list(array.shape)} don't fit {size} actions; give 1 or {size}")
         pair.append(np.broadcast_to(array, (size,)))
