@@ -93,6 +93,10 @@ def test_d4rl_comes_back_as_it_went(tmp_path):
         np.testing.assert_allclose(file["actions"][:, 0], np.linspace(-50, 50, 6), rtol=1e-5)
     with pytest.raises(ConfigError, match="doesn't tell its format"):
         data.export("robot-walk/made", str(tmp_path / "made.txt"))
+    for format, ending in (("table", ".csv"), ("d4rl", ".npz"), ("arrays", ".parquet")):
+        with pytest.raises(ConfigError, match="would hold another format than its name says"):
+            data.export("robot-walk/made", str(tmp_path / f"other{ending}"), format=format)
+    data.export("robot-walk/made", str(tmp_path / "v1.0"), format="exorl")
 
 
 def test_d4rl_without_timeouts_and_next_states_says_that_cuts_are_unknown(tmp_path, capsys):

@@ -163,6 +163,9 @@ def export(dataset: Dataset, target: str, format: str = "auto") -> None:
         return minari.write(dataset, target)
     if format not in WRITERS:
         raise ConfigError(f"format {format!r} can't be written; use auto, minari, {', '.join(WRITERS)}")
+    fitting = [ending for ending in endings if ending and endings[ending] == format]
+    if fitting and path.suffix not in fitting:
+        raise ConfigError(f"{target} would hold another format than its name says; end it in {' or '.join(fitting)}")
     if path.exists():
         raise DataError(f"{path} exists already; choose another name or remove it first")
     return WRITERS[format](dataset, path)

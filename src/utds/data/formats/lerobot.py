@@ -26,7 +26,7 @@ _INDICES = ("episode_index", "frame_index", "task_index")
 def read(folder: Path) -> Recording:
     """The recording of a folder."""
     info = files.read_json(folder / "meta" / "info.json")
-    version = str(info.get("codebase_version", ""))
+    version = str(info.get("codebase_version", "")) if isinstance(info, dict) else ""
     if not version.startswith(("v2", "v3")):
         raise DataError(f"{folder} has LeRobot's format {version or 'of no version'}; v2 and v3 can be read")
     features = info.get("features", {})
