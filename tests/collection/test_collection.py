@@ -170,6 +170,8 @@ def test_options_that_make_no_sense_are_one_line(wrong):
     name, value = wrong.split("=")
     with pytest.raises(ConfigError, match=f"^{wrong} must lie between"):
         Collect(TASK, **{name: int(value) if value.lstrip("-").isdigit() else float(value)})
+    with pytest.raises(ConfigError, match=r"steps=1000000\.0 must be a whole number"):
+        Collect(TASK, steps=1e6)
     with pytest.raises(ConfigError, match="never learn"):
         Collect(TASK, copies=1, update_ratio=0.25)
 

@@ -88,9 +88,10 @@ def test_the_same_seed_learns_the_same():
 def test_settings_that_make_no_sense():
     for name, value in (
         ("num_models", 1), ("penalty", -1.0), ("held_out", 0.0), ("hidden", (64, 0)), ("steps", 0), ("batch_size", 0),
-        ("lr", 0.0), ("lr", float("nan")), ("seed", -1), ("seed", 2**32),
+        ("lr", 0.0), ("lr", float("nan")), ("seed", -1), ("seed", 2**32), ("steps", 1e3),
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=name):
             LearnedReward(**{name: value})
+    assert LearnedReward(hidden=[64, 32]) == LearnedReward(hidden=(64, 32)) and LearnedReward(hidden=8).hidden == (8,)
     with pytest.raises(DataError, match="at least two"):
         LearnedReward().fit(linear(1, 0))

@@ -58,6 +58,8 @@ class Collect:
             if isinstance(value, bool | str):
                 continue
             lowest, highest = _LIMITS.get(field.name, (1, _MOST))
+            if field.type is int and not isinstance(value, int):
+                raise ConfigError(f"{field.name}={value} must be a whole number")
             if not lowest <= value <= highest:
                 raise ConfigError(f"{field.name}={value} must lie between {lowest} and {highest}")
         if round(self.copies * self.update_ratio) < 1:

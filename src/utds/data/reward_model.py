@@ -47,13 +47,14 @@ class LearnedReward:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        hidden = self.hidden if isinstance(self.hidden, list | tuple) else (self.hidden,)
+        object.__setattr__(self, "hidden", tuple(hidden))
         if self.num_models < 2:
             raise ConfigError(f"num_models is {self.num_models}; it takes two to tell how sure a learned reward is")
         for name, (lowest, highest) in _LIMITS.items():
-            value = getattr(self, name)
-            for number in value if isinstance(value, tuple) else (value,):
-                if not lowest <= number <= highest:
-                    raise ConfigError(f"{name}={number} must lie between {lowest} and {highest}")
+            for number in hidden if name == "hidden" else (getattr(self, name),):
+                if not isinstance(number, int) or not lowest <= number <= highest:
+                    raise ConfigError(f"{name}={number} must be a whole number between {lowest} and {highest}")
         if not 0 < self.lr <= 1:
             raise ConfigError(f"lr={self.lr} must lie above 0 and be at most 1")
         if not 0 <= self.penalty < math.inf:
