@@ -56,6 +56,18 @@ def test_two_domains_of_one_name_are_refused(cheetah):
         utds.domains.register(utds.domains.Domain(**{**vars_of(cheetah), "name": "my-robot"}))
 
 
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [(["run fast"], "task name 'run fast' must be letters, digits"), ([""], "task name ''"), ([], "has no task"),
+     (["run", "run"], "tasks run, run must differ"), (["run-up", "Run_Up"], "tasks run-up, Run_Up must differ")],
+)  # fmt: skip
+def test_tasks_whose_names_make_no_ids_are_refused(cheetah, tasks, message):
+    """Of two whose environments have one name, `gymnasium.make` would silently give the first."""
+    with pytest.raises(DomainError, match=message):
+        named = tuple(utds.domains.Task(name) for name in tasks)
+        utds.domains.register(utds.domains.Domain(**{**vars_of(cheetah), "name": "other", "tasks": named}))
+
+
 def test_a_reward_without_a_column_a_task_is_refused(cheetah):
     domain = utds.domains.Domain(**{**vars_of(cheetah), "tasks": cheetah.tasks[:2]})
     with Simulator(domain) as simulator:

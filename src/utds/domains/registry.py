@@ -1,6 +1,7 @@
 """The domains by name: `get("walker")` gives a `Domain`, `task("walker-walk")` a domain and one of its tasks."""
 
 import functools
+import re
 
 from utds import files
 from utds.domains import jaco, pointmass, quadruped, walker
@@ -17,9 +18,19 @@ def add(domain: Domain) -> None:
     known = _DOMAINS.get(domain.name)
     if known is not None and known is not domain:
         raise DomainError(f"a domain named {domain.name!r} exists already; give yours another name")
-    if not domain.name.isidentifier() or "-" in domain.name:
+    if not re.fullmatch(r"[A-Za-z_]\w*", domain.name, re.ASCII):
         raise DomainError(
             f"domain name {domain.name!r} must be letters, digits and underscores: task ids join with '-'"
+        )
+    for name in domain.task_names:
+        if not re.fullmatch(r"[\w-]+", name, re.ASCII):
+            raise DomainError(f"{domain.name}: task name {name!r} must be letters, digits, '-' and '_'")
+    alike = [name.replace("_", "-").lower() for name in domain.task_names]  # what environments are called after
+    if not alike:
+        raise DomainError(f"{domain.name} has no task; give it at least one")
+    if len(set(alike)) < len(alike):
+        raise DomainError(
+            f"{domain.name}: tasks {', '.join(domain.task_names)} must differ in more than case, '-' and '_'"
         )
     _DOMAINS[domain.name] = domain
 
