@@ -27,8 +27,8 @@ from utds.training.schema import COUNT, NON_NEGATIVE, NUMBER, NUMBERS, PLAIN, PO
 Row = dict[str, Any]
 
 # Between a run's start and its resumption. How often is logged follows from the steps where it isn't given, and runs of
-# earlier versions don't tell what was recorded.
-MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded"}
+# earlier versions tell neither what was recorded nor the episodes of an evaluation.
+MAY_CHANGE = {"steps", "eval_every", "log_every", "checkpoint_every", "divergence", "recorded", "episodes"}
 LOGS = ("metrics.csv", "evaluations.csv")
 OWN_FOLDERS = {"policies", "rounds", "tensorboard", "wandb"}  # of a run or a collection: no other run lies in them
 RECORDED = {"mean": NUMBER, "best_tenth": NUMBER, "episodes": POSITIVE}  # returns of a dataset's own episodes

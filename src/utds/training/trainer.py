@@ -107,7 +107,8 @@ def train(
         steps = run_files.config(folder)["steps"] if begun else algorithms.default_steps(algorithm, pool)
     eval_every = max(1, steps // 10) if eval_every is None else eval_every
     log_every = min(1_000, eval_every) if log_every is None else log_every
-    evaluate = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else _raw(evaluate, pool.info)
+    simulated = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else None
+    evaluate = simulated if evaluate == "auto" else _raw(evaluate, pool.info)
     seeds = range(int(seeds)) if isinstance(seeds, int | np.integer) else seeds
     if len(seeds) > MOST_SEEDS:
         raise ConfigError(f"{len(seeds)} seeds are too many for one run: at most {MOST_SEEDS}")
@@ -121,6 +122,7 @@ def train(
         log_every=log_every,
         checkpoint_every=eval_every if checkpoint_every is None else checkpoint_every,
         divergence=divergence,
+        episodes=None if simulated is None else episodes,
     )
     trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
     if not trust_dynamics and not run_files.is_run(folder):
@@ -135,7 +137,9 @@ def train(
     return run
 
 
-def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGENCE, **options: Any) -> dict[str, Any]:
+def configuration(
+    pool: Pool, algorithm: Algorithm, divergence: float = DIVERGENCE, episodes: int | None = None, **options: Any
+) -> dict[str, Any]:
     """What config.json holds. Options: seeds, steps, eval_every, log_every, checkpoint_every."""
     options = _checked(options)
     if not 0 <= divergence < math.inf:
@@ -154,6 +158,7 @@ def configuration(pool: Pool, algorithm: Algorithm, divergence: float = DIVERGEN
         "action_high": list(pool.info.action_high),
         **options,
         "divergence": float(divergence),
+        **({} if episodes is None else {"episodes": episodes}),  # of an evaluation on the task's own simulator
     }
 
 
