@@ -85,7 +85,7 @@ def run(
     found = [(METHODS[name], trained.evaluate(episodes)) for name, trained in runs.items()]
     console.print(table(story, main, found))
     for picture in draw(story.main, main, others, runs, out):
-        console.print(f"picture: {picture}")
+        console.print(f"picture: {picture}", markup=False, emoji=False)  # a path may hold brackets
     console.print(verdict(found))
     return found
 

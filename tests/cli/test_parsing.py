@@ -63,6 +63,10 @@ def test_memory_and_the_operating_system_are_one_line(monkeypatch, capsys):
     for error, line in (
         (MemoryError("No 1 TiB"), "not enough memory (No 1 TiB); ask for less at a time"),
         (OSError(36, "File name too long", "xx"), "xx: File name too long; check the path"),
+        (
+            UnicodeEncodeError("utf-8", "runs/b\udcffd", 6, 7, "surrogates not allowed"),
+            "there are bytes that are no utf-8 text at the end of 'runs/b\\udcff'; rename that file",
+        ),
     ):
 
         def fail(error=error) -> None:

@@ -127,6 +127,17 @@ def test_export_and_import(stored, capsys, tmp_path):
         store.load("a/b")
 
 
+def test_what_was_imported_is_named_brackets_and_all(root, capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(tmp_path)
+    rows = ["episode,position[x],position[y],u,r", *(f"{e},{t},{t},0.5,{t / 7}" for e in range(2) for t in range(5))]
+    (tmp_path / "log[a].csv").write_text("\n".join(rows))
+    columns = ("observations=position*", "actions=u", "episode=episode", "reward=r")
+    data.import_(("log[a].csv", "cart-right/logs"), columns=columns, actions="-12:12", dry_run=True)
+    out = capsys.readouterr().out
+    assert "observations: position[x] position[y]" in out and "log[a].csv" in out
+
+
 def test_relabel(stored, capsys, tmp_path):
     id, task = "pointmass-reach-top-left/random", "pointmass-reach-top-right"
     data.relabel(id, task, save="pointmass-reach-top-right/shared")

@@ -1,7 +1,10 @@
 """Evaluation against a plain loop, hand-computed statistics, and any Gymnasium environment."""
 
+import contextlib
 import math
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
@@ -135,3 +138,23 @@ def test_an_environment_that_does_not_exist_is_one_line(name):
     with pytest.raises(ConfigError, match=f"can't make the environment '{name}': ") as found:
         evaluation.evaluate_env(push_right, name, episodes=1)
     assert "\n" not in str(found.value)
+
+
+def test_a_video_is_written_without_the_warning_of_a_fork(monkeypatch, tmp_path):
+    class Writer(list):
+        append_data = list.append
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            warnings.warn("os.fork() was called. os.fork() is incompatible with multithreaded code", RuntimeWarning)
+            (tmp_path / "walk.mp4").write_text(str(len(self)))
+
+    camera = SimpleNamespace(picture=lambda state: state, close=lambda: None)
+    monkeypatch.setattr("utds.domains.gym.Camera", lambda *_: camera)
+    monkeypatch.setattr("utds.evaluation.returns._writer", lambda part, fps: Writer())
+    monkeypatch.setattr("utds.files.atomic", contextlib.nullcontext)
+    task = "pointmass-reach-top-left"
+    earned = evaluation.video(lambda observations: np.zeros((len(observations), 2)), task, tmp_path / "walk.mp4")
+    assert (tmp_path / "walk.mp4").read_text() == "151" and earned >= 0  # a picture of every state

@@ -64,6 +64,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except MemoryError as error:
         said = f" ({error})" if str(error) else ""
         sys.exit(_fail(f"not enough memory{said}; ask for less at a time"))
+    except UnicodeEncodeError as error:  # the name of a file that was found, in another encoding
+        near = error.object[max(0, error.start - 40) : error.end]
+        sys.exit(_fail(f"there are bytes that are no {error.encoding} text at the end of {near!a}; rename that file"))
     except (ValueError, RuntimeError) as error:
         if "RESOURCE_EXHAUSTED" not in str(error):  # JAX's words for it
             raise

@@ -126,7 +126,7 @@ def import_(
         overwrite: replace datasets of these ids
         json: print what was found, and under which digest it was stored, as JSON
     """
-    from rich.console import Console
+    from rich.text import Text
 
     from utds import terminal
     from utds.data import ids, summary, units
@@ -153,11 +153,8 @@ def import_(
         digests = {dataset.name: dataset.digest for dataset in stored}
         terminal.print_json([summary.imported(each, digests.get(each.id)) for each in made])
         return
-    console = Console()
-    console.print(summary.imports(made))
-    for each in made:
-        for note in each.notes:
-            console.print(f"{each.id}: {note}", highlight=False, style="dim")
+    notes = [Text(f"{each.id}: {note}", style="dim") for each in made for note in each.notes]
+    terminal.show(summary.imports(made), *notes)
     if dry_run:
         print("a dry run: nothing was stored")
         return

@@ -3,8 +3,10 @@
 Episodes start from the task's own start states, act without noise, and depend on the seed alone.
 """
 
+import importlib.util
 import math
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,6 +22,7 @@ from utds.errors import ConfigError, DomainError, MissingExtra
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act
 
+VIDEOS = (".mp4", ".mov", ".mkv", ".avi")
 SEED = 10_000  # of evaluation episodes by default: apart from the small numbers that people give to training
 
 
@@ -173,17 +176,20 @@ def over_seeds(evaluations: Sequence[Evaluation]) -> Evaluation:
 
 
 def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, size: int = 480) -> float:
-    """Write one episode as an MP4 and return its return."""
+    """Write one episode as a film, such as film.mp4, and return its return."""
+    check_video(path)
     from utds.domains.gym import Camera
 
     domain, found = domains.task(task)
     episode = rollout.record(domain, act, episodes=1, seed=seed)
     camera = Camera(domain, size, size)
     with (
+        warnings.catch_warnings(),
         files.atomic(path) as part,
         _writer(part, fps=round(1 / domain.control_timestep)) as writer,
         progress.bar(f"filming {task}", total=domain.steps + 1, unit="frames") as advance,
     ):
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)  # ffmpeg starts without JAX
         for state in episode.physics[0]:
             writer.append_data(camera.picture(state))
             advance()
@@ -191,11 +197,17 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
     return float(episode.rewards[0, :, domain.tasks.index(found)].sum())
 
 
+def check_video(path: str | os.PathLike[str]) -> None:
+    """Refuse what can't be filmed before anything is simulated."""
+    if Path(path).suffix.lower() not in VIDEOS:
+        raise ConfigError(f"{path} is no name of a video: let it end in {' or '.join(VIDEOS)}")
+    if not all(map(importlib.util.find_spec, ("imageio", "imageio_ffmpeg"))):
+        raise MissingExtra("videos need imageio with ffmpeg: pip install 'utds[video]'")
+
+
 def _writer(path: Path, fps: int) -> Any:
-    try:
-        import imageio.v2 as imageio
-    except ImportError:
-        raise MissingExtra("videos need imageio with ffmpeg: pip install 'utds[video]'") from None
+    import imageio.v2 as imageio
+
     return imageio.get_writer(path, format="FFMPEG", fps=fps)
 
 
