@@ -148,7 +148,7 @@ def test_a_video_is_written_without_the_warning_of_a_fork(monkeypatch, tmp_path)
             return self
 
         def __exit__(self, *_):
-            warnings.warn("os.fork() was called. os.fork() is incompatible with multithreaded code", RuntimeWarning)
+            warnings.warn("os.fork() was called. os.fork() is incompatible", RuntimeWarning, stacklevel=2)
             (tmp_path / "walk.mp4").write_text(str(len(self)))
 
     camera = SimpleNamespace(picture=lambda state: state, close=lambda: None)
