@@ -282,6 +282,10 @@ def _truncate(path):
             "line 2: 2 cells under 3 headings",
         ),
         (lambda run: (run / "evaluations.csv").write_text("step,seed,return\n10000,0,nan\n"), "no number"),
+        (
+            lambda run: (run / "evaluations.csv").write_text("step,seed,return\n9,0,1\n9,0,1\n10000,0,1\n"),
+            "steps of seed 0 that don't rise",
+        ),
     ],
 )
 def test_broken_runs_are_named_and_left_out(tmp_path, harm, says, write_run):

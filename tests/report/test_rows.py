@@ -109,7 +109,8 @@ def test_a_file_that_a_spreadsheet_saved(tmp_path):
         (HEAD + "walker,walker-walk,medium\n", "line 2: the row is cut short"),
         (HEAD + '"walker', "unexpected end of data"),
         (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1 20\n", "line 2"),
-        (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1\n", "end at the last step"),
+        (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1\n", "rise to the last one"),
+        (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,50:1 50:3\n", "rise to the last one"),
     ],
 )
 def test_damaged_files_are_named_with_the_line(tmp_path, content, message):

@@ -210,10 +210,14 @@ def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, S
         for name, value in row.items():
             if name == "return" or math.isfinite(value):
                 mine.setdefault(name, []).append((step, value))
-    return {
+    found = {
         seed: {name: Series(*np.array(pairs, np.float64).T) for name, pairs in columns.items()}
         for seed, columns in collected.items()
     }
+    for seed, columns in found.items():
+        if any((np.diff(series.steps) <= 0).any() for series in columns.values()):
+            raise DataError(f"{path} has steps of seed {seed} that don't rise; it was altered")
+    return found
 
 
 def command(result: Result) -> str | None:

@@ -108,7 +108,8 @@ def _seed(row: dict[str, str], steps: int, limits: tuple[float, float] | None) -
     """The evaluations, or where an older file doesn't have them the last one."""
     last = f"{steps}:{row['final_return']}" + (f":{score}" if (score := row.get("final_score")) else "")
     along = np.array([[float(x) for x in one.split(":")] for one in (row.get("evaluations") or last).split()])  # [T, 3]
-    if along.shape[1] not in (2, 3) or not np.isfinite(along).all() or along[-1, 0] != steps:
-        raise ValueError("the evaluations must be numbers, step:return:score, and end at the last step")
+    rising = (np.diff(along[:, 0]) > 0).all() and along[-1, 0] == steps
+    if along.shape[1] not in (2, 3) or not np.isfinite(along).all() or not rising:
+        raise ValueError("the evaluations must be numbers, step:return:score, whose steps rise to the last one")
     returns = Series(along[:, 0], along[:, 1])
     return Seed(returns, Series(along[:, 0], along[:, 2]) if along.shape[1] == 3 else as_scores(returns, limits), {})
