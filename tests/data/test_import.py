@@ -305,6 +305,14 @@ def test_tables_are_split_by_a_column(tmp_path, suffix):
     assert reach.metadata.action_high == push.metadata.action_high == (90.0 + 0.05 * 135,)
 
 
+def test_episodes_are_told_apart_by_numbers_of_any_length(tmp_path):
+    """Such as a time in nanoseconds or a digest; as float64 these are one number."""
+    first, second = 2**53, 2**53 + 1
+    rows = "".join(f"{i},{i / 10},{number}\n" for i, number in enumerate([first] * 2 + [second] * 2))
+    found = brought(table(tmp_path, "observation_0,action_0,episode\n" + rows))
+    assert found.lengths.tolist() == [1, 1] and found.observations[:, 0].tolist() == [0, 1, 2, 3]
+
+
 def test_lists_in_a_parquet_column(tmp_path):
     made = pyarrow.table({"state": STATES.tolist(), "u": TAKEN[:, 0], "ep": [0, 0, 0, 1, 1, 1]})
     pyarrow.parquet.write_table(made, tmp_path / "a.parquet")
@@ -328,6 +336,11 @@ def test_lists_in_a_parquet_column(tmp_path):
         (TABLE.replace("\n0,0.2,", "\n2,0.2,").replace("\n1,0.0", "\n0,0.3"), COLUMNS, "isn't in one piece"),
         (TABLE.splitlines()[0], COLUMNS, "holds no row|can't be read"),
         ("", COLUMNS, "is empty"),
+        (
+            TABLE.replace("q0,q1", "q0,q0"),
+            COLUMNS,
+            r"has 2 columns named 'q0' \(observations\); give each its own name",
+        ),
         (TABLE, (*COLUMNS, "truncation=task"), "can't be read as a table of numbers"),
     ],
 )

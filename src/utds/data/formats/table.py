@@ -48,6 +48,8 @@ def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | 
         raise DataError(f"{path} has no column {task_from!r}; it has {', '.join(names)}")
     text = _text(path, task_from) if task_from else None
     parts = _parquet(path, chosen) if path.suffix == ".parquet" else _csv(path, names, chosen)
+    if path.suffix != ".parquet" and "episode" in parts and np.abs(parts["episode"]).max() >= 2**53:
+        parts["episode"] = _text(path, chosen["episode"][0])[:, None]  # numbers that float64 can't tell apart
     for role, found in parts.items():
         if role not in (*_VECTORS, "episode"):
             parquet.check_numbers(path, chosen[role], [found], found)
@@ -98,6 +100,11 @@ def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> 
             if not matches and columns is not None:
                 raise DataError(f"{path} has no column {pattern.strip()!r} ({role}); it has {', '.join(names)}")
             found += matches
+        for name in found:
+            if names.count(name) > 1:
+                raise DataError(
+                    f"{path} has {names.count(name)} columns named {name!r} ({role}); give each its own name"
+                )
         if len(found) > 1 and role not in _VECTORS:
             raise DataError(f"{role}={patterns} stands for {len(found)} columns of {path}; name one")
         if found:
