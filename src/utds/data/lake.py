@@ -189,10 +189,10 @@ class Lake:
         for index in wanted:
             data, start = self.datasets[index], self._spans[index].start
             name = f"labels of {data.name}"
-            labels = cast(name, label(data), np.float32, None)
-            check_count(name, len(labels), data.lengths, 0)
-            check_finite(name, labels, data.lengths, 0)
-            table[row, start : start + data.size] = labels
+            found = cast(name, label(data), np.float32, None)
+            check_count(name, len(found), data.lengths, 0)
+            check_finite(name, found, data.lengths, 0)
+            table[row, start : start + data.size] = found
         self._measure(row, table[row], wanted)
         self.columns = replace(self.columns, rewards=jax.device_put(table))
         self._labels.append(_Labels(key, frozenset(wanted)))
