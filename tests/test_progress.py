@@ -1,9 +1,13 @@
 """Progress where it is read: a bar in a notebook, lines in a log."""
 
+import io
+import re
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 from utds import progress, terminal
 
@@ -52,6 +56,17 @@ def test_numbers_that_round_up_have_no_exponent():
     numbers = [terminal.number(value) for value in (999.4, 999.6, -999.7, 0.9996, 12.34, 0.0)]
     assert numbers == ["999", "1000", "-1000", "1", "12.3", "0"] and terminal.number(9999.7, 4) == "10000"
     assert [progress._short(rate) for rate in (999.4, 999.7, 999_700.0)] == ["999", "1k", "1M"]
+
+
+def test_a_bar_on_80_columns_is_one_line_with_everything_but_the_end_of_its_title(monkeypatch):
+    out = io.StringIO()
+    monkeypatch.setattr(progress, "Console", lambda file: Console(file=out, force_terminal=True, width=80))
+    with progress.bar("training utds on pointmass-reach-bottom-right", total=4000) as advance:
+        for _ in range(5):
+            time.sleep(0.01)
+            advance(100, note="return [100]")
+    last = re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", out.getvalue()).rstrip("\r\n").splitlines()[-1]
+    assert re.search(r"^training utds on .*… ━.* 12% \S+ steps/s \d:\d\d:\d\d return \[100\] *$", last), last
 
 
 def test_no_bar_but_lines_in_a_log(capsys):

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
 
@@ -21,6 +22,13 @@ class Advance(Protocol):
 
 
 INTERVAL = 0.2  # seconds between two pictures of a bar in a notebook
+
+
+class _What(ProgressColumn):
+    """The first word; it is cut where the line is narrow, and nothing else is."""
+
+    def render(self, task: Task) -> Text:
+        return Text(task.description, no_wrap=True, overflow="ellipsis")
 
 
 class _Rate(ProgressColumn):
@@ -48,12 +56,12 @@ def bar(what: str, total: float, unit: str = "steps", done: float = 0) -> Iterat
             yield advance
         return
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
+        _What(),
+        BarColumn(bar_width=12, table_column=Column(no_wrap=True)),
         TextColumn("{task.percentage:>3.0f}%"),
-        _Rate(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        _Rate(table_column=Column(no_wrap=True)),
+        TimeRemainingColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     console = Console(file=sys.stderr)
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as shown:
