@@ -167,6 +167,19 @@ def test_both_maps_have_one_colour_scale(folder, tmp_path, monkeypatch):
     assert alone.get_ylim()[0] == 0 and alone.get_ylim()[1] > max(line.get_ydata().max() for line in shared.lines)
 
 
+def test_a_histogram_holds_all_state_actions(folder, tmp_path, monkeypatch):
+    """Also those that are more than four decades below the largest."""
+    drawn = []
+    monkeypatch.setattr(figures, "write", lambda figure, path: drawn.append(figure) or (path, path))
+    found = measure.compare(Run(folder / "alone"))
+    found.judgements[0].data.common[:, ::2] = 1e-9
+    pictures.draw_histogram(found, tmp_path / "histogram")
+    for axes in drawn[0].axes:
+        for outline in axes.patches:
+            heights = outline.get_xy()[1:-1:2, 1]  # a step is two corners
+            assert heights.sum() == pytest.approx(100)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_long_ids_fit_below_the_panels(count):
     names = [

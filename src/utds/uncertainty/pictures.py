@@ -102,8 +102,9 @@ def draw_histogram(comparison: Comparison, path: Path) -> tuple[Path, Path]:
                 for part, found in parts.items():
                     colour, dash = looks[part]
                     weights, label = np.full(len(found), 100 / len(found)), f"{part}, mean {found.mean():.3g}"
+                    shown = np.maximum(found, bins[0])  # the first bin holds all that is below
                     side.hist(
-                        found, list(bins), weights=weights, histtype="step", color=colour, linestyle=dash, label=label
+                        shown, list(bins), weights=weights, histtype="step", color=colour, linestyle=dash, label=label
                     )
                 side.set(xscale="log", xlabel=name, title=judgement.label if row == 0 else "")
                 side.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
