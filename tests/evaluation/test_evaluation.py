@@ -12,7 +12,7 @@ import pytest
 
 import utds.domains
 from utds import evaluation
-from utds.errors import ConfigError, DomainError
+from utds.errors import ConfigError, DomainError, MissingExtra
 from utds.evaluation import Evaluation, rollout
 
 
@@ -158,3 +158,13 @@ def test_a_video_is_written_without_the_warning_of_a_fork(monkeypatch, tmp_path)
     task = "pointmass-reach-top-left"
     earned = evaluation.video(lambda observations: np.zeros((len(observations), 2)), task, tmp_path / "walk.mp4")
     assert (tmp_path / "walk.mp4").read_text() == "151" and earned >= 0  # a picture of every state
+
+
+def test_what_cannot_be_filmed_is_refused_before_anything_is_simulated(monkeypatch, tmp_path):
+    monkeypatch.setattr(rollout, "record", None)
+    for name in ("film", "film.gif"):
+        with pytest.raises(ConfigError, match=f"{name} is no name of a video: let it end in .mp4 or"):
+            evaluation.video(push_right, "pointmass-reach-top-right", tmp_path / name)
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
+    with pytest.raises(MissingExtra, match="videos need imageio with ffmpeg"):
+        evaluation.video(push_right, "pointmass-reach-top-right", tmp_path / "film.mp4")

@@ -121,7 +121,7 @@ def evaluate(
         episodes: for each seed of a run
         seed: of the start states; with --offline of the estimate
         env: id of a Gymnasium environment to use in place of the task's simulator
-        video: write one episode of the first seed's policy to this file (needs utds[video])
+        video: write one episode of the first seed's policy to this file, such as walk.mp4 (needs utds[video])
         offline: judge all runs without any environment, on the union of their data by fitted Q evaluation: which policy
             to deploy, and whether sharing helped
         all_steps: with --offline: also the policies that were kept along training
@@ -130,6 +130,7 @@ def evaluate(
         json: print the results as JSON
     """
     from utds import files, terminal, training
+    from utds.evaluation import returns
 
     if not runs:
         raise ConfigError("name at least one run to evaluate")
@@ -143,6 +144,7 @@ def evaluate(
     if video is not None and (env is not None or len(found) > 1):
         raise ConfigError("--video films one run on the task's own simulator: leave out --env and other runs")
     if video is not None:
+        returns.check_video(video)
         files.check_file(video)
     results = [(run, run.evaluate(episodes, seed, env)) for run in found]
     if json:
