@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Literal
 
 from utds.data import ids
-from utds.domains import gym
 from utds.version import __version__
 
 State = Literal["ok", "optional", "missing"]  # there; not there, and not needed for training; not there, and needed
@@ -27,6 +26,10 @@ EXTRAS = {  # extra -> the modules that it brings, and what it is for
     "ray": (("ray",), "utds benchmark run --engine ray"),
     "docs": (("mkdocs", "material"), "make docs"),
     "dev": (("pytest", "selenium", "nbclient"), "make test"),
+}
+PICTURES = {  # MuJoCo's name -> ours, and the packages that bring it
+    "egl": ("EGL", "apt install libegl1 libgl1-mesa-dri"),
+    "osmesa": ("OSMesa", "apt install libosmesa6"),
 }
 _DRAW = "from utds.domains import get, gym; gym.Camera(get('pointmass'), 16, 16)"
 PATIENCE = 60  # seconds for a first picture
@@ -56,7 +59,7 @@ def examine() -> Iterator[Check]:
         remedy = f"pip install 'utds[{name}]'" if absent else ""
         yield Check(f"extra {name}", "optional" if absent else "ok", purpose, remedy)
     yield _browser()
-    for backend in gym.BACKENDS:
+    for backend in PICTURES:
         yield _pictures(backend)
 
 
@@ -65,12 +68,20 @@ def _libraries() -> Check:
     for name in LIBRARIES:
         try:
             found.append(f"{name} {importlib.metadata.version(name)}")
+            importlib.import_module(name)
         except importlib.metadata.PackageNotFoundError:
             absent.append(name)
+        except Exception as error:  # such as a library of the system that it lacks
+            remedy = f"pip install --force-reinstall {name}"
+            return Check("libraries", "missing", f"{found[-1]} can't be imported: {_reason(error)}", remedy)
     if not absent:
         return Check("libraries", "ok", ", ".join(found))
     remedy = "pip install --no-deps dm_control==1.0.50" if absent == ["dm_control"] else "pip install utds"
     return Check("libraries", "missing", f"{', '.join(found)}; not installed: {', '.join(absent)}", remedy)
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]
 
 
 def _cores() -> Check:
@@ -80,13 +91,14 @@ def _cores() -> Check:
 
 
 def _devices() -> Check:
-    import jax
-
+    try:
+        import jax
+    except Exception as error:
+        return Check("devices", "missing", f"no JAX: {_reason(error)}", "pip install utds")
     try:
         found = ", ".join(str(device) for device in jax.devices())
     except RuntimeError as error:  # such as JAX_PLATFORMS=cuda where there is none
-        reason = str(error).splitlines()[0]
-        return Check("devices", "missing", f"JAX finds none: {reason}", "unset JAX_PLATFORMS, or set it to cpu")
+        return Check("devices", "missing", f"JAX finds none: {_reason(error)}", "unset JAX_PLATFORMS, or set it to cpu")
     if jax.default_backend() == "cpu" and shutil.which("nvidia-smi"):
         return Check("devices", "optional", f"{found}; JAX doesn't see the NVIDIA GPU", "pip install 'utds[cuda]'")
     return Check("devices", "ok", found)
@@ -113,8 +125,7 @@ def _browser() -> Check:
 
 def _pictures(backend: str) -> Check:
     """Draw one picture in a process of its own: a broken driver can take its process with it."""
-    name = {"egl": "EGL", "osmesa": "OSMesa"}[backend]
-    package = {"egl": "apt install libegl1 libgl1-mesa-dri", "osmesa": "apt install libosmesa6"}[backend]
+    name, package = PICTURES[backend]
     source = str(Path(__file__).parents[1])
     path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"MUJOCO_GL": backend, "PYTHONPATH": path}

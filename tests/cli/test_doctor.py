@@ -2,11 +2,14 @@
 
 import json
 import subprocess
+import sys
 
 import pytest
 
 from utds import doctor
 from utds.cli import main
+
+RUN = subprocess.run
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +48,16 @@ def test_a_missing_library_is_an_error(monkeypatch):
     with pytest.raises(SystemExit) as exit:
         main(["doctor"])
     assert exit.value.code == 1
+
+
+@pytest.mark.parametrize("name", ["jax", "mujoco"])
+def test_a_library_that_cannot_be_imported_is_named(name):
+    code = f"import sys; sys.modules['{name}'] = None; from utds import doctor; doctor.PICTURES = {{}}\n"
+    code += "for check in doctor.examine(): print(check.state, check.name, check.found, check.remedy)"
+    done = RUN([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("missing libraries"))
+    assert f"{name} " in line and "can't be imported: import of" in line and f"--force-reinstall {name}" in line
 
 
 def test_a_store_that_is_a_file(monkeypatch, tmp_path):
