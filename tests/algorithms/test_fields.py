@@ -133,6 +133,12 @@ def test_a_declaration_that_python_takes_without_a_word_is_refused(monkeypatch):
         assert registry.register_algorithm("mine-" + kind.__name__, kind) is kind
 
 
+def test_a_preset_with_an_unknown_field_is_refused(monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    with pytest.raises(ConfigError, match="there is no field of own called 'efort'; did you mean effort"):
+        registry.register_algorithm("own", Own, presets={"fast": Preset({"efort": 1.0})})
+
+
 def test_a_type_that_only_a_checker_knows_is_refused_in_one_line():
     @dataclass(frozen=True)
     class Unread(TD3):

@@ -97,3 +97,10 @@ def test_a_file_of_ones_own_may_ask_for_domains(tmp_path, monkeypatch):
     monkeypatch.setattr(utds.domains.registry, "_DOMAINS", dict(utds.domains.registry._DOMAINS))
     utds.domains.registry._load_own.cache_clear()
     assert utds.domains.task("variant-walk")[0].observation_size == 24
+
+
+@pytest.mark.parametrize("returns", [{"reference": 0.0}, {"reference": -50.0}, {"reference": 10.0, "random": 10.0}])
+def test_an_expert_that_is_no_better_than_chance_is_refused(returns):
+    """Scores would be divided by nothing, or fall where returns rise."""
+    with pytest.raises(DomainError, match="task fetch: its reference return, "):
+        utds.domains.Task("fetch", **returns)

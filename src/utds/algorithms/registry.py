@@ -98,6 +98,9 @@ def register_algorithm(
     _check_declaration(kind)
     if colour is not None and not re.fullmatch("#[0-9a-fA-F]{6}", colour):
         raise ConfigError(f"the colour of {name} is {colour!r}; write it as #d55e00")
+    for preset in (presets or {}).values():
+        for given in preset.fields:
+            _pick(given, {found.name: found for found in fields(kind)}, f"field of {name}")  # type: ignore[arg-type]
     taken = {found.colour for found in _ENTRIES.values() if found.name != name}
     _ENTRIES[name] = Entry(
         name=name,

@@ -88,6 +88,13 @@ class Task:
     own_reference: bool = False  # whether the reference is our shipped expert's return, not a published one
     random: float = 0.0  # return of uniformly random actions over one episode, measured
 
+    def __post_init__(self) -> None:
+        if self.reference is not None and not self.reference > self.random:
+            raise DomainError(
+                f"task {self.name}: its reference return, {self.reference:g}, isn't above that of random actions, "
+                f"{self.random:g}, and scores count from one to the other; measure both, or leave the reference out"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class Domain:
