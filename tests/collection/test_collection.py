@@ -261,6 +261,12 @@ def test_missing_policies_and_wrong_kinds_are_one_line(tmp_path):
         ladder.load(TASK)
     with pytest.raises(DataError, match=r"there is no file .*absent\.safetensors; give one that utds collect"):
         ladder.load(TASK, tmp_path / "absent.safetensors")
+    about = dict.fromkeys(ladder._META, 0) | {"kind": "ladder", "task": TASK}
+    for lacking in ({"noise"}, set()):  # the second has no policy
+        path = tmp_path / "damaged.safetensors"
+        serialization.save(path, {"x": np.zeros(1)}, {name: about[name] for name in about.keys() - lacking})
+        with pytest.raises(DataError, match=r"damaged\.safetensors is damaged \(.*make it again with: utds collect"):
+            ladder.load(TASK, path)
     with pytest.raises(ConfigError, match="no kind of data called 'mediun'"):
         kinds.checked(["mediun"])
     assert kinds.checked([]) == kinds.KINDS

@@ -96,8 +96,13 @@ def load(task: str, path: Path | None = None) -> Ladder:
     arrays, meta = serialization.read(path)
     if meta.get("kind") != "ladder" or meta.get("task") != task:
         raise DataError(f"{path} is no ladder of policies for {task}")
-    fields: dict[str, Any] = {name: tuple(meta[name]) if isinstance(meta[name], list) else meta[name] for name in _META}
-    return Ladder(policies=_policies(arrays), **fields)
+    try:
+        fields: dict[str, Any] = {n: tuple(meta[n]) if isinstance(meta[n], list) else meta[n] for n in _META}
+        return Ladder(policies=_policies(arrays), **fields)
+    except (KeyError, ValueError, IndexError) as error:
+        raise DataError(
+            f"{path} is damaged ({error!r}); make it again with: utds collect {task} --ladder FILE"
+        ) from None
 
 
 def best_of(task: str, policies: list[Path], returns: list[float]) -> int:
