@@ -33,12 +33,13 @@ from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.data.dataset import best_tenth
 from utds.data.units import to_raw
 from utds.errors import ConfigError, DataError
 from utds.evaluation.rollout import act
 from utds.networks import parameter_count
 from utds.training import run_files
+from utds.training.run_files import Row
+from utds.training.schema import read
 from utds.version import __version__
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from utds.data.pool import Pool
     from utds.evaluation import Evaluation
 
-Row = dict[str, Any]
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 
 
@@ -66,7 +66,7 @@ class Run:
         self._policies: dict[int, tuple[Any, Policy]] = {}  # seed -> which file it was, and what it held
 
     @classmethod
-    def claim(cls, path: str | os.PathLike[str], config: Row, resume: bool) -> Run:
+    def claim(cls, path: str | os.PathLike[str], config: dict[str, Any], resume: bool) -> Run:
         """A new run, or with `resume` the one that is there, if it was asked for the same."""
         folder = Path(path)
         if run_files.is_run(folder):
@@ -270,7 +270,8 @@ class Run:
     def kept_steps(self) -> tuple[int, ...]:
         """The steps of the evaluations whose policies were kept, of the first seed."""
         found = (self.path / "policies").glob(f"{self.seeds[0]}-*.safetensors")
-        return tuple(sorted(int(path.stem.partition("-")[2]) for path in found))
+        steps = (path.stem.partition("-")[2] for path in found)
+        return tuple(sorted(int(step) for step in steps if step.isdecimal()))  # others are a user's own
 
     def keep_policy(self, seed: int, policy: Policy, step: int) -> None:
         """Keep the policy of an evaluation, without its critics, so that one can be chosen afterwards."""
@@ -331,31 +332,17 @@ class Run:
         return jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
 
 
-def provenance(config: Row) -> dict[str, Any]:
-    """What a result depends on beside its config; nothing of the host."""
-    versions = {name: version(name) for name in VERSIONED}
-    return {
-        "versions": {"utds": __version__, "python": platform.python_version(), **versions},
-        "sources": config["sources"],
-        "seeds": config["seeds"],
-    }
-
-
-def _write_provenance(path: Path, config: Row) -> None:
-    """What the run began with stays; where it was resumed with other versions, they are added to it."""
-    now = provenance(config)
+def _write_provenance(path: Path, config: dict[str, Any]) -> None:
+    """What a result depends on beside its config, nothing of the host; versions that it was resumed with are added."""
+    versions = {"utds": __version__, "python": platform.python_version()} | {name: version(name) for name in VERSIONED}
+    found: dict[str, Any] = {"versions": versions, "sources": config["sources"], "seeds": config["seeds"]}
     if path.exists():
-        begun = run_files.read(path, run_files.PROVENANCE)
-        earlier = begun.get("resumed") or []
-        if [begun["versions"], *earlier][-1] == now["versions"]:
+        found = read(path, run_files.PROVENANCE)
+        earlier = found.get("resumed") or []
+        if [found["versions"], *earlier][-1] == versions:
             return
-        now = begun | {"resumed": [*earlier, now["versions"]]}
-    files.write_json(path, now)
-
-
-def recorded_returns(returns: NDArray[np.floating]) -> dict[str, Any]:
-    """Of a dataset's episodes: the mean, the mean of the best tenth, and how many there are."""
-    return {"mean": float(np.mean(returns)), "best_tenth": best_tenth(returns), "episodes": len(returns)}
+        found["resumed"] = [*earlier, versions]
+    files.write_json(path, found)
 
 
 def summary(values: Sequence[float]) -> dict[str, Any]:

@@ -1,9 +1,5 @@
-"""The files of a run directory, read back and checked in one place. Whoever reads a run reads it through this module.
-
-config.json      what was asked for        provenance.json  versions and dataset digests
-metrics.csv      every `log_every` steps   evaluations.csv  every `eval_every` steps
-result.json      what came out             cell.json        of a benchmark: the cell, and the command behind it
-offline.json     what its policies are worth, judged from data alone by `utds evaluate --offline`
+"""The files of a run directory, which `run.py` lists, read back and checked in one place. Whoever reads a run reads it
+through this module.
 
 A damaged file is a `DataError` of one line that names the file and the field. In a log, a last line without an end is
 one that was being written, or that a kill cut short: it doesn't count.
@@ -187,13 +183,15 @@ def forget_after(folder: Path, step: int) -> None:
             files.write_text(path, "".join(kept))
 
 
-def check_same(folder: Path, theirs: Row, mine: Row) -> None:
+def check_same(folder: Path, theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> None:
     """Refuse to resume a run that was asked for something else."""
     for name, before, now in _differences(theirs, mine):
         raise ConfigError(f"{folder} holds a run with {name}={before!r}, not {now!r}; resume with the same options")
 
 
-def _differences(theirs: Row, mine: Row, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
+def _differences(
+    theirs: Mapping[str, Any], mine: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
     """(dotted name, theirs, mine) of everything that differs and may not."""
     for name in sorted({*theirs, *mine} - MAY_CHANGE):
         before, now = theirs.get(name), mine.get(name)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from utds import algorithms, evaluation, files, progress, serialization
 from utds.adviser.dynamics import refuse_different
 from utds.algorithms import Algorithm, Policy
+from utds.data.dataset import best_tenth
 from utds.data.pool import Info, Pool
 from utds.data.units import to_raw
 from utds.data.weights import weigh_dynamics
@@ -36,7 +37,7 @@ from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, advance_in_turn, advance_together, finite, fresh
-from utds.training.run import Run, recorded_returns
+from utds.training.run import Run
 from utds.training.schema import check
 from utds.training.watch import Watch
 
@@ -323,7 +324,9 @@ def _sources(pool: Pool) -> list[dict[str, Any]]:
     rows = zip(info.ids, info.digests, info.sizes, strict=True)
     sources = [{"id": name, "digest": digest, "transitions": size} for name, digest, size in rows]
     if info.datasets:  # what the main data reached as recorded: reports hold the policies against it
-        sources[0]["recorded"] = recorded_returns(info.datasets[0].returns)
+        returns = info.datasets[0].returns
+        recorded = {"mean": float(np.mean(returns)), "best_tenth": best_tenth(returns), "episodes": len(returns)}
+        sources[0]["recorded"] = recorded
     return sources
 
 
