@@ -160,10 +160,10 @@ def _choose(advice: Advice) -> str:
     if chosen is None:
         if not advice.options:
             return f"Share nothing with {advice.main}: no candidate has its dynamics."
-        best = advice.options[0]
+        first = advice.options[0]
         return (
             f"Share nothing with {advice.main}: it covers good behaviour itself, and the best choice, "
-            f"{_listed(best.names)}, would shrink the bound by {best.shrinkage:.0%} only."
+            f"{_listed(first.names)}, would shrink the bound by {first.shrinkage:.0%} only."
         )
     found = [candidate for candidate in advice.candidates if candidate.name in chosen.names]
     best = max(found, key=lambda candidate: candidate.worth.best)

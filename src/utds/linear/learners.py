@@ -141,7 +141,7 @@ def explicit_beta(problem: Problem, xi: float) -> Array:
     left = mdp.horizon - np.arange(mdp.horizon)  # T − t, steps still to go
     noise = (left - 1) / 2 * np.sqrt(growth + 2 * math.log(mdp.horizon / xi))
     sizes = math.sqrt(mdp.width), np.linalg.norm(mdp.theta), np.linalg.norm(np.abs(mdp.psi).sum(axis=1))
-    return noise + math.sqrt(problem.ridge) * float(max(sizes)) * left
+    return noise + math.sqrt(problem.ridge) * float(np.max(sizes)) * left
 
 
 def error(mdp: LinearMDP, solution: Solution) -> Array:
