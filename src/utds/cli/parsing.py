@@ -70,7 +70,7 @@ def deferred(function: Callable[..., None]) -> Callable[..., Callable[[], None]]
     make.__doc__ = re.sub(r"\n {8,}", " ", inspect.getdoc(function) or "")  # an option's help is one paragraph
     make.__annotations__ = {option.name: option.annotation for option in options}
     make.__signature__ = signature.replace(parameters=options)  # type: ignore[attr-defined]  # what the parser reads
-    del make.__wrapped__  # type: ignore[attr-defined]
+    del make.__wrapped__
     return make
 
 
@@ -83,7 +83,7 @@ def _shown(kind: Any) -> Any:
     """An option's type with what the help shows of it: `INT` if it may be left out, `STR …` if it takes several."""
     if is_dataclass(kind):
         return kind  # its fields are the options
-    names = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH"}
+    names: dict[Any, str] = {int: "INT", float: "FLOAT", str: "STR", Path: "PATH"}
     inner = next((each for each in get_args(kind) if each is not type(None)), None)
     name = f"{{{','.join(get_args(inner))}}}" if get_origin(inner) is Literal else names.get(inner)
     several = get_origin(kind) is tuple
