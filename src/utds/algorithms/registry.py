@@ -100,7 +100,7 @@ def register_algorithm(
         raise ConfigError(f"the colour of {name} is {colour!r}; write it as #d55e00")
     for preset in (presets or {}).values():
         for given in preset.fields:
-            _pick(given, {found.name: found for found in fields(kind)}, f"field of {name}")  # type: ignore[arg-type]
+            _pick(given, {found.name: found for found in fields(kind)}, f"field of {name}")
     taken = {found.colour for found in _ENTRIES.values() if found.name != name}
     _ENTRIES[name] = Entry(
         name=name,
