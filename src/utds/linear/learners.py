@@ -140,8 +140,8 @@ def explicit_beta(problem: Problem, xi: float) -> Array:
     growth = np.linalg.slogdet(data / problem.ridge).logabsdet  # [B, T]
     left = mdp.horizon - np.arange(mdp.horizon)  # T − t, steps still to go
     noise = (left - 1) / 2 * np.sqrt(growth + 2 * math.log(mdp.horizon / xi))
-    sizes = math.sqrt(mdp.width), np.linalg.norm(mdp.theta), np.linalg.norm(np.abs(mdp.psi).sum(axis=1))
-    return noise + math.sqrt(problem.ridge) * float(np.max(sizes)) * left
+    weights = float(np.linalg.norm(mdp.theta)), float(np.linalg.norm(np.abs(mdp.psi).sum(axis=1)))
+    return noise + math.sqrt(problem.ridge) * max(math.sqrt(mdp.width), *weights) * left
 
 
 def error(mdp: LinearMDP, solution: Solution) -> Array:
