@@ -55,7 +55,7 @@ def costs(presets: list[str]) -> dict[str, tuple[float, float]]:
 
 
 def draw(found: dict[str, Curve], cost: dict[str, tuple[float, float]]) -> None:
-    """A panel for each of steps, FLOPs and seconds; what the presets differ in by orders of magnitude is logarithmic."""
+    """A panel for each of steps, FLOPs and seconds; the last two differ by orders of magnitude."""
     with figures.panels(3, 9.0, 2.8, sharey=True) as (figure, panels):
         for name, curve in found.items():
             colour, dashes = STYLES[name]
