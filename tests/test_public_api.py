@@ -40,10 +40,22 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
         utds.nonsense  # noqa: B018
     with pytest.raises(AttributeError, match="make_algorithm"):
         utds.algorithm  # noqa: B018
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        training.nonsense  # noqa: B018
 
 
 def test_import_loads_neither_jax_nor_numpy():
     code = "import sys, utds; print(sorted({'jax', 'numpy', 'mujoco'} & set(sys.modules)))"
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("module", "unloaded"),
+    [("utds.training.overview", {"jax", "mujoco", "scipy"}), ("utds.report, utds.training.trainer", {"scipy.stats"})],
+)
+def test_what_takes_long_to_load_is_not_loaded_for_nothing(module, unloaded):
+    code = f"import sys, {module}; print(sorted({unloaded!r} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "[]"
 

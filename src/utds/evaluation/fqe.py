@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
-from scipy import stats
+from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
 from utds import progress
 from utds.algorithms import base
@@ -94,7 +94,7 @@ class Estimate:
         """95 %: the critics' deviation is the bootstrap's standard error; by Student's t, since critics are few."""
         if len(self.values) < 2:
             return math.nan
-        return float(stats.t.ppf(0.975, len(self.values) - 1) * np.std(self.values, ddof=1))
+        return float(special.stdtrit(len(self.values) - 1, 0.975) * np.std(self.values, ddof=1))
 
     @cached_property
     def interval(self) -> tuple[float, float]:
@@ -187,7 +187,7 @@ def recorded(pool: Pool, discount: float, horizon: int | None = None) -> Recorde
     value, count = float(discount ** np.arange(horizon) @ means), len(lengths)
     if count < 2:
         return Recorded(value, math.nan, math.nan, count)
-    half = float(stats.t.ppf(0.975, count - 1) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
+    half = float(special.stdtrit(count - 1, 0.975) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
     return Recorded(value, *within(value, half, possible(pool, discount, horizon)), count)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from scipy import stats
+from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
 from utds import domains, files, progress
 from utds.errors import ConfigError, DomainError, MissingExtra
@@ -61,7 +61,7 @@ class Evaluation:
     @cached_property
     def interval(self) -> tuple[float, float]:
         """95 % of the mean, by Student's t, and not below the least possible return; NaN for a single sample."""
-        half = float(stats.t.ppf(0.975, max(len(self.samples) - 1, 1))) * self.standard_error
+        half = float(special.stdtrit(max(len(self.samples) - 1, 1), 0.975)) * self.standard_error
         low = self.mean - half
         return low if self.least_return is None or math.isnan(low) else max(low, self.least_return), self.mean + half
 

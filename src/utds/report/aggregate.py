@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
 from utds.errors import DataError
 
@@ -209,14 +209,14 @@ def welch(runs: ArrayLike, others: ArrayLike, level: float = 0.95) -> Interval:
     if total == 0:
         return Interval(value, value, value)
     freedom = total**2 / (parts**2 / [x.size - 1, y.size - 1]).sum()
-    half = float(stats.t.ppf((1 + level) / 2, freedom) * math.sqrt(total))
+    half = float(special.stdtrit(freedom, (1 + level) / 2) * math.sqrt(total))
     return Interval(value, value - half, value + half)
 
 
 def student(values: ArrayLike, center: float, level: float = 0.95) -> Interval:
     """Student's interval of a mean, around the `center`: of independent values, two at least."""
     x = np.asarray(values, np.float64)
-    half = float(stats.t.ppf((1 + level) / 2, x.size - 1) * x.std(ddof=1) / math.sqrt(x.size))
+    half = float(special.stdtrit(x.size - 1, (1 + level) / 2) * x.std(ddof=1) / math.sqrt(x.size))
     return Interval(center, center - half, center + half)
 
 
@@ -268,7 +268,7 @@ def _widening(tables: Sequence[Scores], level: float, weights: Sequence[ArrayLik
 def _wider(variance: float, freedom: float, level: float) -> float:
     """The factor for a share of the variance that resampling doesn't show, known from so many degrees of freedom."""
     upper = (1 + level) / 2
-    return math.sqrt(variance) * float(stats.t.ppf(upper, freedom) / stats.norm.ppf(upper))
+    return math.sqrt(variance) * float(special.stdtrit(freedom, upper) / special.ndtri(upper))
 
 
 def _check_same_settings(scores: Scores, others: Scores) -> None:

@@ -25,7 +25,7 @@ def row(path: Path) -> dict[str, Any]:
             raise DataError(f"{path} is half-written: it has no config.json")
         if run_files.is_collection(path):
             return {"run": str(path), "state": "collection"}
-        config, result = run_files.config(path), run_files.result(path)
+        config, result = run_files.config_as_written(path), run_files.result(path)
     except DataError as error:
         return {"run": str(path), "state": "damaged", "error": str(error)}
     own, *shared = [source["id"] for source in config["sources"]]

@@ -14,9 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from utds import algorithms, files
+from utds import files
 from utds.data.columns import KNOWN
-from utds.data.reward_model import current_identity
 from utds.errors import ConfigError, DataError
 from utds.training.schema import COUNT, NON_NEGATIVE, NUMBER, NUMBERS, PLAIN, POSITIVE, TEXT, Each, Maybe, read
 
@@ -103,9 +102,17 @@ def folders(root: Path) -> Iterator[Path]:
         inner[:] = sorted(name for name in inner if not name.startswith("."))
 
 
+def config_as_written(folder: Path) -> dict[str, Any]:
+    """A run's config.json under the names of the version that wrote it: all that can be told without JAX."""
+    return dict(read(folder / "config.json", CONFIG))
+
+
 def config(folder: Path) -> dict[str, Any]:
     """A run's config.json under today's names, with what earlier versions didn't know yet."""
-    read_back = read(folder / "config.json", CONFIG)
+    from utds import algorithms
+    from utds.data.reward_model import current_identity
+
+    read_back = config_as_written(folder)
     found = EARLIER | {name: value for name, value in read_back.items() if value is not None}
     algorithm, rewards = algorithms.current_config(found["algorithm"]), current_identity(found["rewards"])
     return found | {"algorithm": algorithm, "rewards": rewards}
@@ -124,6 +131,8 @@ def is_finished(config: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
 
 def shares(config: Mapping[str, Any]) -> bool:
     """Whether a run learnt from other data than its task's own."""
+    from utds import algorithms
+
     known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
     return len(config["sources"]) > 1 and (known is None or known.reads_shared)
 
