@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import re
 import sys
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from utds import domains
-from utds.data import ids, labelling, store
+from utds.data import cache, ids, labelling, store
 from utds.data.dataset import Dataset
 from utds.data.labelling import FunctionReward, Known
 from utds.data.lake import Lake, share
@@ -368,6 +369,12 @@ def test_a_file_that_is_called_as_a_library_is_told_apart_by_its_code_too(tmp_pa
     assert labelling.make(written(path, target="0.6")).identity != plain
     assert labelling.make(written(path)).identity == plain
     assert plain.rpartition("@")[2] == labelling.make(written(tmp_path / "rewards.py")).identity.rpartition("@")[2]
+
+
+def test_digests_stay_as_they_are_stored():
+    """Such a built-in is among the members of every enumeration; runs and datasets keep digests in their files."""
+    known = hashlib.sha256(b"tuple:builtin_function_or_method:None.__new__").hexdigest()
+    assert cache.code_digest(object.__new__) == known
 
 
 def test_a_file_may_hold_a_dataclass_and_its_folder_an_at_sign(tmp_path):

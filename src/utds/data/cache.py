@@ -87,7 +87,7 @@ def _feed(digest: Any, value: Any, seen: set[int]) -> None:
         digest.update(value.co_code + repr((value.co_names, value.co_varnames)).encode())
         _feed(digest, value.co_consts, seen)
     elif isinstance(value, types.ModuleType | type | np.ufunc | types.BuiltinFunctionType):
-        module = (getattr(value, "__module__", "") or "").removeprefix(OWN)  # as digests have always had it
+        module = str(getattr(value, "__module__", "")).removeprefix(OWN)  # as digests have always had it
         digest.update(f"{module}.{value.__name__}".encode())
         if isinstance(value, type) and not _is_library(value.__module__):
             _feed(digest, (value.__bases__, _members(value)), seen)
