@@ -69,6 +69,26 @@ def test_a_gain_near_zero_is_not_said_to_help(tmp_path, tree):
     assert gain.gain.low > 0.3 and gain.verdict == "unclear"
 
 
+@pytest.mark.parametrize("change", [-0.03, 0.0, 0.03])
+def test_a_gain_that_is_shown_as_nothing_neither_raises_nor_lowers(tmp_path, tree, change):
+    tree(a=((), "utds", (40.0, 42.0)), b=(OTHER, "utds", (40.0 + change, 42.0 + change)))
+    found = report.study([tmp_path])
+    said = text.sentence(found, findings.gain(found, "utds"))
+    assert "changes the normalised score by 0.0 points" in said and "Nowhere is the mean lower" in said
+
+
+def test_algorithms_are_called_by_their_registered_labels(tmp_path, tree):
+    tree(a=((), "cql", (40, 42)), b=(OTHER, "cds-zero", (50, 52)), c=(OTHER, "utds", (60, 62)))
+    found = report.study([tmp_path])
+    page, markdown = report.page.render(found), text.to_markdown(found)
+    said = text.sentence(found, findings.gain(found, "cds-zero"))
+    label = algorithms.entry("cds-zero").label
+    assert said.startswith(f"With {label}, ") and "against CQL on" in said
+    assert f'<option value="cds-zero">{label}</option>' in page and f"<td>{label}</td>" in page
+    assert not re.search(">[^<]*cds-zero[^<]*<", page.partition('id="numbers"')[0])  # commands are below
+    assert "cds-zero" not in markdown and "| UTDS |" in markdown
+
+
 def test_final_and_best_differ_where_a_run_falls(tmp_path, write_run):
     folder = write_run(tmp_path / "run", MAIN, OTHER, "utds", (80.0,))
     lines = (folder / "evaluations.csv").read_text().splitlines()
@@ -132,10 +152,10 @@ def test_seeds_of_several_folders_join(tmp_path, write_run):
 def test_missing_cells_and_seeds_are_named(tmp_path, tree):
     tree(a=((), "utds", (40, 50)), b=(OTHER, "utds", (70,)), c=(("walker-flip/replay",), "cql", (10, 20)))
     assert set(report.study([tmp_path]).missing) == {
-        "utds on walker-walk/medium + flip",
-        "cql on walker-walk/medium + run",
-        "cql on walker-walk/medium, nothing shared",
-        "utds on walker-walk/medium + run: seed 1",
+        "UTDS on walker-walk/medium + flip",
+        "CQL on walker-walk/medium + run",
+        "CQL on walker-walk/medium, nothing shared",
+        "UTDS on walker-walk/medium + run: seed 1",
     }
 
 
@@ -183,7 +203,7 @@ def test_ablations_of_two_fields_are_a_line_for_each_value_of_the_other(tmp_path
     assert lines == {"utds": [15, 35], "utds · beta_ood_decay=0.9": [19, 39]}
     lines = {label: [outcome.final.item() for outcome in line] for (_, label), line in decay.lines.items()}
     assert lines == {"utds": [35, 39], "utds · beta_ood=1.0": [15, 19]}
-    assert "walker-walk/medium + run, utds · beta_ood=1.0" in report.page.render(found)
+    assert "walker-walk/medium + run, UTDS · beta_ood=1.0" in report.page.render(found)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +262,7 @@ def test_other_steps_versions_and_data_are_named(tmp_path, write_run, tree):
     assert found.warnings == [
         "the runs were made by different versions of utds: 0.0.9 (1 runs), 0.1.0 (4 runs)",
         "walker-run/replay stands for 2 different datasets in these runs",
-        "cql · 20,000 steps: 1 runs of another number of steps are listed but not compared",
+        "CQL · 20,000 steps: 1 runs of another number of steps are listed but not compared",
     ]
     assert "cql · 20,000 steps" not in found.algorithms
     assert any(label == "cql · 20,000 steps" for _, label in found.outcomes)
@@ -473,7 +493,7 @@ def test_csv_and_markdown(benchmark_tree):
     )
     assert float(row["final_score"]) == pytest.approx(outcome.final[1])
     page = text.to_markdown(found)
-    assert page.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | cds | 3 |" in page
+    assert page.startswith("# With UTDS, sharing helps") and "| walker-walk/medium | run | CDS | 3 |" in page
 
 
 def test_commands_say_what_was_run(tmp_path, write_run):

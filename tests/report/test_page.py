@@ -140,7 +140,7 @@ def test_filters_narrow_the_table_and_the_figures(opened):
     choose(browser, "algorithm", "cds")
     assert len(shown(browser, "#results tbody tr")) == 1
     assert browser.find_element("id", "count").text == f"1 of {rows} rows"
-    assert {name.strip() for name in shown(browser, "#bars ~ .legend li")} == {"cds", "run"}
+    assert {name.strip() for name in shown(browser, "#bars ~ .legend li")} == {"CDS", "run"}
     assert shown(browser, ".map td.up, .map td.down") and len(shown(browser, ".map td.up, .map td.down")) == 1
     browser.execute_script("document.querySelector('.filters').reset()")
     time.sleep(0.1)

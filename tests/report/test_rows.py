@@ -25,6 +25,7 @@ def test_a_report_of_a_csv_says_what_the_runs_said(benchmark_tree, tmp_path):
     for key, outcome in found.outcomes.items():
         assert again.outcomes[key].curves == pytest.approx(outcome.curves, rel=1e-4)
         assert again.outcomes[key].commands == outcome.commands
+    assert [line.values for line in findings.ablations(again)] == [line.values for line in findings.ablations(found)]
     assert findings.gain(again, "utds").gain == pytest.approx(findings.gain(found, "utds").gain, rel=1e-3)
     assert text.title(again, findings.gain(again, "utds")) == text.title(found, findings.gain(found, "utds"))
     assert "<html" in report.page.render(again)
@@ -49,7 +50,27 @@ def test_a_run_that_is_in_both_counts_once(tmp_path, write_run):
     (outcome,) = found.outcomes.values()
     assert sorted(outcome.seeds) == [0, 1]
     assert outcome.results[0].cost and len(outcome.results) == 1  # the folder's, which has more to tell
-    assert any("repeats utds" in line for line in found.warnings)
+    assert any("repeats UTDS" in line for line in found.warnings)
+
+
+def test_runs_of_other_presets_and_fields_stay_apart_beside_a_csv(tmp_path, write_run):
+    """Alone each is the usual one of its kind: only the fields themselves tell."""
+    write_run(tmp_path / "theirs" / "run", MAIN, OTHER, "utds", (60, 62))
+    path = saved(tmp_path, report.study([tmp_path / "theirs"]))
+    write_run(tmp_path / "mine" / "run", MAIN, OTHER, "utds", (80, 82), first_seed=2, n_step=1)
+    for sources in ([tmp_path / "mine", path], [path, tmp_path / "mine"]):
+        found = report.study(sources)
+        labels = {label: list(outcome.seeds) for (_, label), outcome in found.outcomes.items()}
+        assert labels == {"utds": [2, 3], "utds · n_step=5": [0, 1]} and not found.warnings
+
+
+def test_a_csv_of_an_earlier_version_does_not_tell_fields(tmp_path, write_run):
+    path = tmp_path / "results.csv"
+    path.write_text(HEAD + "walker,walker-walk,medium,run,utds,0,10000,500\n")
+    assert not report.study([path]).warnings
+    write_run(tmp_path / "mine", MAIN, OTHER, "utds", (80, 82), first_seed=2)
+    (line,) = report.study([tmp_path / "mine", path]).warnings[1:]
+    assert line.startswith("UTDS: 1 runs of a CSV that an earlier version wrote don't tell their preset and fields")
 
 
 def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
@@ -64,7 +85,7 @@ def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
     path.write_text(HEAD + "\n".join(lines) + "\n")
     roles = {label: outcome.role for (_, label), outcome in report.study([path]).outcomes.items()}
     assert [line for line in report.study([path]).warnings if "β2" in line] == [
-        "utds · beta_ood=1.0: 1 runs of another β2, read from a CSV, are listed but not compared"
+        "UTDS · beta_ood=1.0: 1 runs of another β2, read from a CSV, are listed but not compared"
     ]
     assert roles == {
         "utds": "figure",
@@ -108,6 +129,8 @@ def test_a_file_that_a_spreadsheet_saved(tmp_path):
         (HEAD + "walker,walker-walk,medium,own data,utds,0,5000,nan\n", "line 2: the evaluations must be numbers"),
         (HEAD + "walker,walker-walk,medium\n", "line 2: the row is cut short"),
         (HEAD + '"walker', "unexpected end of data"),
+        (HEAD.replace("\n", ",config\n") + "w,w-a,m,own data,utds,0,50,1,fast\n", "line 2: Expecting value"),
+        (HEAD.replace("\n", ",config\n") + "w,w-a,m,own data,utds,0,50,1,[]\n", "line 2: config: the whole is"),
         (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1 20\n", "line 2"),
         (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,10:1\n", "rise to the last one"),
         (HEAD.replace("\n", ",evaluations\n") + "w,w-a,m,own data,utds,0,50,1,50:1 50:3\n", "rise to the last one"),

@@ -9,7 +9,7 @@ from utds import algorithms
 from utds.data.columns import spaced
 from utds.report import text
 from utds.report.findings import Ablation, Aggregates, Row
-from utds.report.load import OWN, Array, Series
+from utds.report.load import OWN, Array, Series, shown
 from utds.report.plot import STYLES, Look, Plot, numbered, ticks
 from utds.report.table import RECORDED, Outcome, Setting, Study
 
@@ -47,7 +47,7 @@ def _bar(plot: Plot, left: float, width: float, outcome: Outcome, single: Outcom
     base = max(0.0, plot.y[0])
     value = float(outcome.final.mean())
     against = f"; nothing shared: {single.final.mean():.1f}" if single else ""
-    tip = f"{outcome.algorithm} + {outcome.setting.source}: {value:.1f} (seeds {_list(outcome.final)}){against}"
+    tip = f"{shown(outcome.algorithm)} + {outcome.setting.source}: {value:.1f} (seeds {_list(outcome.final)}){against}"
     plot.open(tip, algorithm=outcome.algorithm, source=outcome.setting.source)
     if single:
         height = float(single.final.mean())
@@ -70,13 +70,14 @@ def curves(study: Study, setting: Setting) -> Markup:
     plot.labels("gradient steps", study.measure)
     for outcome in alone.values():
         look, keep = look_of(study, outcome.algorithm), spaced(outcome.steps.size, POINTS)
-        plot.open(f"{outcome.algorithm}, nothing shared: {outcome.final.mean():.1f}", algorithm=outcome.algorithm)
+        tip = f"{shown(outcome.algorithm)}, nothing shared: {outcome.final.mean():.1f}"
+        plot.open(tip, algorithm=outcome.algorithm)
         plot.line(outcome.steps[keep], outcome.curves.mean(axis=0)[keep], f"thin {look.css}")
         plot.close()
     for outcome in mine:
         look, keep = look_of(study, outcome.algorithm), spaced(outcome.steps.size, POINTS)
         runs = outcome.curves[:, keep]
-        plot.open(f"{outcome.algorithm}: {outcome.final.mean():.1f}", algorithm=outcome.algorithm)
+        plot.open(f"{shown(outcome.algorithm)}: {outcome.final.mean():.1f}", algorithm=outcome.algorithm)
         if len(runs) > 1:
             plot.band(outcome.steps[keep], runs.min(axis=0), runs.max(axis=0), look.css)
         plot.line(outcome.steps[keep], runs.mean(axis=0), look.css)
@@ -109,7 +110,7 @@ def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[s
         if not css:
             plot.mark(series.steps[-1], float(series.values[-1]), look)
         plot.close()
-    return plot.render(f"{main}: uncertainty of {algorithm} against gradient steps")
+    return plot.render(f"{main}: uncertainty of {shown(algorithm)} against gradient steps")
 
 
 def statistic(study: Study, found: Aggregates, name: str) -> Markup:
@@ -162,7 +163,7 @@ def ablation(study: Study, found: Ablation) -> Markup:
         points = [(i, outcome) for i, outcome in enumerate(line) if outcome]
         means = [float(outcome.final.mean()) for _, outcome in points]
         data = {"domain": setting.domain, "task": setting.task, "kind": setting.kind, "source": setting.source}
-        plot.open(f"{setting}, {label}: {_list(np.array(means))}", **data)
+        plot.open(f"{setting}, {shown(label)}: {_list(np.array(means))}", **data)
         look = numbered(number)
         plot.line([i for i, _ in points], means, look.css)
         plot.dots(((i, run) for i, outcome in points for run in outcome.final), f"dot {look.css}")
@@ -200,7 +201,7 @@ def _lines(source: str) -> str:
 
 
 def _name(row: Row) -> str:
-    return f"{row.algorithm}, own data" if row.alone else row.algorithm
+    return shown(row.algorithm) + ", own data" * row.alone
 
 
 def _list(values: Array) -> str:

@@ -63,7 +63,7 @@ class Result:
     trials: int  # of the search for its algorithm's fields; 0 where nothing was searched for
     cost: dict[str, float]  # seconds and steps that were timed; peak_memory_mb and parameters where recorded
     seeds: dict[int, Seed]
-    unlike: str | None = None  # where a CSV tells it and not the fields: what is unlike most runs, nothing if empty
+    unlike: str | None = None  # where an earlier CSV tells it and not the fields: what is unlike most runs, or nothing
 
     @property
     def algorithm(self) -> str:
@@ -222,9 +222,9 @@ def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, S
 
 def command(result: Result) -> str | None:
     """As the benchmark recorded it, else from the run's config; none where only Python can ask for such a run."""
-    if result.command or result.unlike is not None:  # a CSV has the command or doesn't, and tells no config
-        return result.command
     config = result.config
+    if result.command or not config["sources"]:  # a CSV has the command or doesn't, and tells no data
+        return result.command
     if not _on_the_command_line(config):
         return None
     preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
@@ -252,10 +252,13 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
     fields: dict[str, list[dict[str, Any]]] = defaultdict(list)
     pools: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
+    told: dict[Path, Result] = {}  # a run counts once, though a CSV has a row for each of its seeds
     for result in results:
         if result.unlike is None:
-            fields[result.algorithm].append(result.fields)
-            pools[result.algorithm, result.source == OWN].append(pool_of(result))
+            told.setdefault(result.path, result)
+    for result in told.values():
+        fields[result.algorithm].append(result.fields)
+        pools[result.algorithm, result.source == OWN].append(pool_of(result))
     usual_fields = {name: _most(found) for name, found in fields.items()}
     usual_pools = {key: _most(found) for key, found in pools.items()}
     budgets: dict[tuple[str, bool], list[int]] = defaultdict(list)
@@ -272,6 +275,13 @@ def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
         pool = _unlike(pool_of(result), usual_pools[result.algorithm, result.source == OWN])
         labels.append(_label(result, unlike, pool, other_steps))
     return labels
+
+
+def shown(label: str) -> str:
+    """A label as people read it, with what its algorithm is registered to be called in place of the name."""
+    name, dot, rest = label.partition(" · ")
+    known = algorithms.entries().get(name)  # none where it is of a file that isn't loaded
+    return f"{known.label if known else name}{dot}{rest}"
 
 
 def pool_of(result: Result) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from utds.evaluation import fqe
 from utds.report import aggregate, figures, findings, text
 from utds.report.aggregate import Interval
 from utds.report.findings import EVERYTHING, WHICH, Ablation, Aggregates, Gain
-from utds.report.load import BETA, OWN
+from utds.report.load import BETA, OWN, shown
 from utds.report.plot import colours, numbered, swatch
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
@@ -62,10 +62,11 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     }
     folder = Path(__file__).parent
     environment = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined)
-    shown = [(id, name) for id, name in SECTIONS if content[id]]
+    environment.filters["shown"] = shown
+    sections = [(id, name) for id, name in SECTIONS if content[id]]
     return environment.get_template("page.html").render(
         content,
-        contents=[*shown, *(LAST if study.results else ())],
+        contents=[*sections, *(LAST if study.results else ())],
         value_text=fqe.text,
         facts=_facts(study),
         tuning=text.tuning(study),
@@ -203,7 +204,7 @@ def _ablations(study: Study) -> list[dict[str, Any]]:
 def _lines(found: Ablation) -> list[str]:
     """Settings, with labels where one of them has several lines."""
     settings = [setting for setting, _ in found.lines]
-    return [f"{s}, {label}" if settings.count(s) > 1 else str(s) for s, label in found.lines]
+    return [f"{s}, {shown(label)}" if settings.count(s) > 1 else str(s) for s, label in found.lines]
 
 
 def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
@@ -218,7 +219,7 @@ def _row(study: Study, outcome: Outcome) -> dict[str, Any]:
     numbers = [float(outcome.final.mean()), float(outcome.best.mean())]
     numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
     texts = [*(f"{value:z.1f}" for value in numbers[:3]), text.signed(numbers[3])]
-    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, outcome.algorithm)]
+    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, shown(outcome.algorithm))]
     cells.append((str(len(outcome.seeds)), len(outcome.seeds)))
     cells += [
         ("–", "") if math.isnan(v) else (t.replace("-", "−"), round(v, 4)) for v, t in zip(numbers, texts, strict=True)

@@ -6,6 +6,7 @@ It has no networks, costs or uncertainties.
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,27 @@ from typing import Any
 import numpy as np
 
 from utds import files
+from utds.algorithms import current_config
 from utds.errors import DataError
-from utds.report.load import Result, Seed, Series, as_scores, command, scale
+from utds.report.load import DRAWN, Result, Seed, Series, as_scores, command, scale
 from utds.report.table import Study
+from utds.training.schema import PLAIN, TEXT, Each, Maybe, check
 
 COLUMNS = (
     "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
     "best_return", "recorded_return", "recorded_best_tenth", "evaluations", "trials", "utds", "run", "command",
+    "config",
 )  # fmt: skip
+POOL = ("rewards", *DRAWN)
+CONFIG = {"fields": Each(PLAIN), **dict.fromkeys(POOL, Maybe(TEXT))}
 NEEDED = ("domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_return")
 
 
 def to_csv(study: Study) -> str:
     """A row for every setting, algorithm and seed; scores are empty where a task has no reference.
 
-    `evaluations` are returns and scores along training, as "2500:631.2:63.8 5000:812:83.1".
+    `evaluations` are returns and scores along training, as "2500:631.2:63.8 5000:812:83.1". `config` is JSON: the
+    algorithm's fields and how its pool draws, which tell runs of one algorithm apart.
     """
     file = io.StringIO()
     writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
@@ -49,9 +56,18 @@ def to_csv(study: Study) -> str:
                     "utds": result.version,
                     "run": result.path,
                     "command": command(result) or "",
+                    "config": _config(result),
                 }
             )
     return file.getvalue()
+
+
+def _config(result: Result) -> str:
+    """Nothing where an earlier CSV didn't tell it either."""
+    if result.unlike is not None:
+        return ""
+    pool = {name: result.config[name] for name in POOL if result.config.get(name) is not None}
+    return json.dumps({"fields": result.fields} | pool, separators=(",", ":"))
 
 
 def read(path: Path) -> list[Result]:
@@ -73,7 +89,7 @@ def _results(path: Path, table: "csv.DictReader[str]") -> Iterator[Result]:
     try:
         for row in table:
             yield _result(row)
-    except (ValueError, csv.Error) as error:
+    except (ValueError, csv.Error, DataError) as error:
         again = "make the file again with `utds report --csv`"
         raise DataError(f"{path}, line {table.line_num}: {error}; {again}") from None
 
@@ -86,6 +102,11 @@ def _result(row: dict[str, str]) -> Result:
     words = [word for word in unlike.split(", ") if not word.endswith(" steps")]  # found anew among the other results
     recorded = [float(row.get(name) or "nan") for name in ("recorded_return", "recorded_best_tenth")]
     config: dict[str, Any] = {"algorithm": {"name": name, "fields": {}}, "steps": steps, "sources": []}
+    if told := row.get("config"):  # earlier versions wrote none
+        given = json.loads(told)
+        check(given, CONFIG, "config")
+        config["algorithm"] = current_config({"name": name, "fields": given["fields"]})
+        config |= {name: given[name] for name in POOL if given.get(name) is not None}
     return Result(
         path=Path(row.get("run") or "unknown"),
         domain=row["domain"],
@@ -100,7 +121,7 @@ def _result(row: dict[str, str]) -> Result:
         trials=int(row.get("trials") or 0),
         cost={},
         seeds={int(row["seed"]): _seed(row, steps, limits)},
-        unlike=", ".join(words),
+        unlike=None if told else ", ".join(words),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from utds import algorithms, domains
-from utds.report.load import OWN, Array, Offline, Result, Role, Seed, command, labels_of
+from utds.report.load import OWN, Array, Offline, Result, Role, Seed, command, labels_of, shown
 from utds.training.offline import Comparison, comparison
 
 Measure = Literal["score", "return"]
@@ -185,16 +185,17 @@ class Study:
         lines = []
         shared = [setting for setting in self.settings if setting.source != OWN]
         for label in self.sharing:
-            lines += [f"{label} on {setting}" for setting in shared if (setting, label) not in self.outcomes]
+            name = shown(label)
+            lines += [f"{name} on {setting}" for setting in shared if (setting, label) not in self.outcomes]
             mains = dict.fromkeys(s.main for s in shared if (s, label) in self.outcomes)
-            lines += [f"{label} on {main}, nothing shared" for main in mains if self.single(main, label) is None]
+            lines += [f"{name} on {main}, nothing shared" for main in mains if self.single(main, label) is None]
         for label in self.algorithms:
             mine = [outcome for (_, name), outcome in self.outcomes.items() if name == label]
             expected = set().union(*(outcome.seeds for outcome in mine))
             for outcome in mine:
                 if gone := sorted(expected - set(outcome.seeds)):
                     lines.append(
-                        f"{label} on {outcome.setting}: seed{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+                        f"{shown(label)} on {outcome.setting}: seed{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
                     )
         return tuple(lines)
 
@@ -229,7 +230,8 @@ class Study:
         kept = []
         for result, _ in group:
             if again := sorted(set(seeds) & set(result.seeds)):
-                self.warnings.append(f"{result.path} repeats {label} on {setting}, seed {again[0]}: the first is shown")
+                what = f"{shown(label)} on {setting}, seed {again[0]}"
+                self.warnings.append(f"{result.path} repeats {what}: the first is shown")
             if new := {k: v for k, v in result.seeds.items() if k not in seeds}:
                 seeds |= new
                 kept.append(result)
@@ -241,8 +243,8 @@ class Study:
     def _warn(self, labels: list[tuple[str, Role]]) -> None:
         versions = Counter(result.version for result in self.results)
         if len(versions) > 1:
-            shown = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
-            self.warnings.append(f"the runs were made by different versions of utds: {shown}")
+            made_by = ", ".join(f"{version} ({count} runs)" for version, count in sorted(versions.items()))
+            self.warnings.append(f"the runs were made by different versions of utds: {made_by}")
         digests: dict[str, set[str]] = defaultdict(set)
         for result in self.results:
             for source in result.config["sources"]:
@@ -250,10 +252,16 @@ class Study:
         for name, found in sorted(digests.items()):
             if len(found) > 1:
                 self.warnings.append(f"{name} stands for {len(found)} different datasets in these runs")
+        untold = Counter(result.algorithm for result in self.results if result.unlike is not None)
+        for name in sorted({result.algorithm for result in self.results if result.unlike is None} & set(untold)):
+            self.warnings.append(
+                f"{shown(name)}: {untold[name]} runs of a CSV that an earlier version wrote don't tell their "
+                "preset and fields; they are shown as if they had those of most of your runs"
+            )
         apart = Counter(label for label, role in labels if role == "apart")
         for label, count in sorted(apart.items()):
             why = "of another number of steps" if label.endswith(" steps") else "of another β2, read from a CSV,"
-            self.warnings.append(f"{label}: {count} runs {why} are listed but not compared")
+            self.warnings.append(f"{shown(label)}: {count} runs {why} are listed but not compared")
 
 
 def _rank(order: tuple[str, ...], name: str) -> int:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from utds.algorithms import entries
 from utds.report import aggregate, findings
 from utds.report.aggregate import Interval
-from utds.report.findings import EVERYTHING, WHICH, Gain
-from utds.report.load import OWN
+from utds.report.findings import EVERYTHING, SHOWN, WHICH, Gain
+from utds.report.load import OWN, shown
 from utds.report.table import RECORDED, Study
 from utds.training.offline import Comparison
 
@@ -28,9 +27,8 @@ def title(study: Study, gain: Gain | None) -> str:
         return "Judged from data alone" if study.comparisons else "Not judged yet"
     if gain is None:
         return "Nothing to compare sharing with"
-    name, _, rest = gain.algorithm.partition(" · ")
-    known = entries().get(name)  # none where it is of a file that isn't loaded
-    who = (known.label if known else name.upper()) + (f" ({rest})" if rest else "")
+    who, _, rest = shown(gain.algorithm).partition(" · ")
+    who += f" ({rest})" if rest else ""
     when = "so far" if gain.verdict == "unknown" else "on average"
     few, many = gain.seeds
     seeds = f"{few} seed{'s' * (few > 1)}" if few == many else f"{few} to {many} seeds"
@@ -55,9 +53,10 @@ def sentence(study: Study, gain: Gain | None) -> str:
         )
     what = "normalised score" if study.measure == "score" else "return"
     over = f"{gain.settings} setting{'s' * (gain.settings > 1)}"
-    change = f"{'raises' if gain.gain.value >= 0 else 'lowers'} the {what} by {abs(gain.gain.value):.1f} {unit(study)}"
-    text = f"With {gain.algorithm}, sharing another task's data {change}{_range(gain)}, averaged over {over}, "
-    text += f"against {gain.single} on the task's own data alone. "
+    verb = "changes" if abs(gain.gain.value) < SHOWN else "raises" if gain.gain.value > 0 else "lowers"
+    change = f"{verb} the {what} by {abs(gain.gain.value):.1f} {unit(study)}"
+    text = f"With {shown(gain.algorithm)}, sharing another task's data {change}{_range(gain)}, averaged over {over}, "
+    text += f"against {shown(gain.single)} on the task's own data alone. "
     chance = gain.probability
     text += f"A run with sharing beats one without with probability {chance.value:.2f}"
     if math.isnan(chance.low) and gain.over == "data":
@@ -110,7 +109,7 @@ def tuning(study: Study) -> str:
         return (
             f"The fields of every algorithm were chosen by a search of {max(counts.values())} trials on other settings."
         )
-    each = ", ".join(f"{name} {count or 'none'}" for name, count in sorted(counts.items()))
+    each = ", ".join(f"{shown(name)} {count or 'none'}" for name, count in sorted(counts.items()))
     return f"The fields were chosen by searches on other settings with unequal numbers of trials: {each}."
 
 
@@ -147,14 +146,15 @@ def to_markdown(study: Study) -> str:
         lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
     if gains:
         header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
-        rows = [(g.algorithm, f"{g.single}, own data", g.settings, *_intervals(g)) for g in gains]
+        rows = [(shown(g.algorithm), f"{shown(g.single)}, own data", g.settings, *_intervals(g)) for g in gains]
         lines += _table(header, rows)
     for which in WHICH:
         if found := findings.aggregates(study, which, findings.scopes(study)[0] if study.domains else EVERYTHING):
             names = list(found.rows[0].statistics)
             lines += [f"## Aggregates of {which} {study.measure}s over {len(found.settings)} settings", ""]
             averages = [
-                (r.algorithm + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names)) for r in found.rows
+                (shown(r.algorithm) + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names))
+                for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
             lines += ["Some runs have a single seed: intervals are over main datasets.", ""] * (found.over == "data")
@@ -183,7 +183,8 @@ def _settings(study: Study) -> list[tuple[object, ...]]:
         alone = study.single(outcome.setting, outcome.algorithm) if outcome.setting.source != OWN else None
         gain = interval(aggregate.welch(outcome.final, alone.final), 1, True) if alone else "–"
         numbers = (f"{outcome.final.mean():z.1f}", f"{outcome.best.mean():z.1f}", gain)
-        rows.append((outcome.setting.main, outcome.setting.source, outcome.algorithm, len(outcome.seeds), *numbers))
+        who = shown(outcome.algorithm)
+        rows.append((outcome.setting.main, outcome.setting.source, who, len(outcome.seeds), *numbers))
     for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
             rows.append((main, main.source, name, "–", f"{value:z.1f}", "–", "–"))
