@@ -134,7 +134,7 @@ def statistic(study: Study, found: Aggregates, name: str) -> Markup:
 
 
 def profile(study: Study, found: Aggregates, which: str) -> Markup:
-    """The share of runs (`profile`) or of settings (`mean_profile`) that reach a score, with 95 % bands."""
+    """The share of runs (`profile`) or of settings (`mean_profile`) above each score, with 95 % bands."""
     taus = found.taus
     plot = Plot((taus[0], taus[-1]), (0, 1), height=222)
     plot.labels(f"{study.measure} τ", "share above τ")
