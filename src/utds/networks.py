@@ -146,6 +146,13 @@ def q_values(critic: MLP, observations: Array, actions: Array) -> Array:
     return ensemble(critic, jnp.concatenate([observations, actions], axis=-1))
 
 
+def is_q_ensemble(critic: Any, inputs: int) -> bool:
+    """Whether `q_values` takes it, for observation and action of so many numbers together."""
+    if not isinstance(critic, tuple) or not critic or not all(isinstance(part, Layer | Prior) for part in critic):
+        return False
+    return isinstance(critic[0], Layer) and critic[0].weight.ndim == 3 and critic[0].weight.shape[1] == inputs
+
+
 def action_gradients(critic: MLP, observations: Array, actions: Array) -> Array:
     """∇_a Q_n(s, a) of every member: [B, O], [B, A] -> [E, B, A]."""
 

@@ -171,9 +171,24 @@ def test_numbers_of_numpy_are_numbers(pool, tmp_path):
     assert train(pool, QUICK, seeds=np.int64(2), steps=2, out=tmp_path / "how-many").seeds == (0, 1)
 
 
-def test_an_evaluation_without_names_is_refused(pool, tmp_path):
-    with pytest.raises(ConfigError, match=r"`evaluate` returned 3\.0; let it return names"):
-        train(pool, QUICK, steps=2, evaluate=lambda act: 3.0, out=tmp_path)
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (3.0, r"`evaluate` returned 3\.0; let it return names"),
+        ({"return": None}, "`evaluate` returned .*None}; let it return names and numbers"),
+        ({"return": 1.0, "step": 7}, "returned a number called 'step', which each row has already"),
+    ],
+)
+def test_an_evaluation_that_no_row_can_hold_is_refused(pool, tmp_path, returned, message):
+    with pytest.raises(ConfigError, match=message):
+        train(pool, QUICK, steps=2, evaluate=lambda act: returned, out=tmp_path)
+
+
+@pytest.mark.parametrize("evaluate", ["automatic", 3])
+def test_what_cannot_evaluate_is_refused_before_there_is_a_run(pool, tmp_path, evaluate):
+    with pytest.raises(ConfigError, match='must be "auto", None or a function'):
+        train(pool, QUICK, steps=2, evaluate=evaluate, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_broken_or_foreign_folder_is_named(pool, tmp_path):

@@ -1,9 +1,14 @@
 """What the critics promise against what the data holds, on rewards summed by hand; policies of evaluations."""
 
+import contextlib
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
 from utds import algorithms
+from utds.algorithms import registry
+from utds.algorithms.td3 import TD3
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
@@ -63,3 +68,51 @@ def test_runs_log_it_and_keep_the_policies_of_their_evaluations(pool, tmp_path, 
     assert len(set(seen)) == 3
     with pytest.raises(ConfigError, match="kept no policy of seed 0 at step 5; it has steps 2, 4, 6"):
         again.policy(step=5)
+
+
+def test_what_an_algorithm_has_against_a_pool_is_said_before_there_is_a_run(pool, tmp_path):
+    """The corrected retry then begins in the same folder."""
+    weighted = share(*pool.info.datasets, rewards="zero", weights="returns")
+    for sampling, refused in (("episodes", True), ("pool", False)):
+        algorithm = algorithms.make("utds", width=8, layers=1, batch_size=4, sampling=sampling)
+        with pytest.raises(ConfigError, match="set sampling='pool'") if refused else contextlib.nullcontext():
+            train(weighted, algorithm, steps=2, out=tmp_path / "run", evaluate=None)
+        assert (tmp_path / "run").exists() != refused
+
+
+@dataclass(frozen=True)
+class _OtherCritic(TD3):
+    def init(self, key, spec):
+        state = super().init(key, spec)
+        return state._replace(critic={"layers": state.critic})
+
+
+@dataclass(frozen=True)
+class _StateCritic(TD3):
+    def init(self, key, spec):
+        return super().init(key, replace(spec, action_size=0))
+
+
+@pytest.mark.parametrize("kind", [_OtherCritic, _StateCritic])
+def test_a_critic_of_another_kind_is_refused_in_a_line(kind, pool, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    algorithms.register_algorithm("other-critic", kind)
+    with pytest.raises(ConfigError, match=f"`critic` in the state of {kind.__name__} is no ensemble"):
+        train(pool, kind(width=8, layers=1, batch_size=4), steps=2, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@dataclass(frozen=True)
+class _Undiscounted(TD3):
+    discount: float = 1.0
+
+    def __post_init__(self):
+        pass
+
+
+def test_an_algorithm_without_a_discount_trains(pool, tmp_path, monkeypatch):
+    """Its values have no largest possible size, so that none is too large."""
+    monkeypatch.setattr(registry, "_ENTRIES", dict(registry._ENTRIES))
+    algorithms.register_algorithm("undiscounted", _Undiscounted)
+    run = train(pool, _Undiscounted(width=8, layers=1, batch_size=4), steps=2, out=tmp_path / "run")
+    assert run.finished and run.metrics[-1]["best_return"] == 24

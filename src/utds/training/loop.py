@@ -19,7 +19,8 @@ from jax import Array
 from utds.algorithms import Algorithm, Spec
 from utds.algorithms.base import Mean, Metrics
 from utds.data.pool import Pool
-from utds.networks import jit
+from utds.errors import ConfigError
+from utds.networks import is_q_ensemble, jit
 
 
 class SeedState(NamedTuple):
@@ -49,8 +50,19 @@ class SeedState(NamedTuple):
 def fresh(algorithm: Algorithm, spec: Spec, pool: Pool, key: Array) -> SeedState:
     """A seed at step 0; `pool` only tells which metrics there will be."""
     state = algorithm.init(key, spec)
+    _check_critic(algorithm, state, spec)
     shapes = jax.eval_shape(lambda: step(algorithm, state, pool, key)[1])
     return SeedState(state, jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), shapes), jnp.zeros((), jnp.int32))
+
+
+def _check_critic(algorithm: Algorithm, state: Any, spec: Spec) -> None:
+    """What is called `critic` is read as Q-functions: for the log, for export and for the uncertainty."""
+    critic = getattr(state, "critic", None)
+    if critic is not None and not is_q_ensemble(critic, spec.observation_size + spec.action_size):
+        raise ConfigError(
+            f"the `critic` in the state of {type(algorithm).__name__} is no ensemble of Q(s, a) as "
+            "utds.networks.init_ensemble makes it; give networks of another kind another name"
+        )
 
 
 def step(algorithm: Algorithm, state: Any, pool: Pool, key: Array) -> tuple[Any, Metrics]:

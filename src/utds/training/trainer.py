@@ -109,6 +109,8 @@ def train(
     eval_every = max(1, steps // 10) if eval_every is None else eval_every
     log_every = min(1_000, eval_every) if log_every is None else log_every
     simulated = evaluation.evaluator(pool.info.task, episodes) if evaluate == "auto" else None
+    if not (evaluate in ("auto", None) or callable(evaluate)):
+        raise ConfigError(f'evaluate={evaluate!r} must be "auto", None or a function of a policy')
     evaluate = simulated if evaluate == "auto" else _raw(evaluate, pool.info)
     seeds = range(int(seeds)) if isinstance(seeds, int | np.integer) else seeds
     if len(seeds) > MOST_SEEDS:
@@ -126,8 +128,10 @@ def train(
         episodes=None if simulated is None else episodes,
     )
     trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
-    if not trust_dynamics and not run_files.is_run(folder):
-        refuse_different(pool.info.datasets)
+    if not run_files.is_run(folder):
+        _refuse_unfit(algorithm, pool, steps)
+        if not trust_dynamics:
+            refuse_different(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
         run = Run.claim(folder, config, resume)
         if run.finished:
@@ -179,7 +183,9 @@ class Trainer:
         self.init_keys, self.step_keys = (tuple(pair[i] for pair in keys) for i in (0, 1))
         spec = algorithms.spec_of(self.algorithm, pool)
         reward = max(abs(float(spec.reward_min)), abs(float(spec.reward_max)), 1.0)
-        self.limit = run.config["divergence"] * reward / (1 - getattr(self.algorithm, "discount", 0.0))
+        discount = getattr(self.algorithm, "discount", 0.0)
+        largest = reward / (1 - discount) if discount < 1 else math.inf  # possible return
+        self.limit = run.config["divergence"] * largest
         self.spec, self.note, self.warned = spec, "", False
         self.value_note = ""  # what the critics promise at the start states, of what the data supports
         self.watch = Watch(self.algorithm, pool)
@@ -270,12 +276,8 @@ class Trainer:
             return
         rows: list[dict[str, Any]] = []
         for seed, seed_state in self._each(states):
-            scores = self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state)))
-            if not isinstance(scores, Mapping):
-                raise ConfigError(
-                    f'`evaluate` returned {scores!r}; let it return names and numbers, as {{"return": 8.1}}'
-                )
-            rows.append({"step": step, "seed": seed} | {k: float(v) for k, v in scores.items()})
+            scores = _numbers(self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state))))
+            rows.append({"step": step, "seed": seed} | scores)
         self.run.log("evaluations.csv", rows)
         self.hand_on("evaluation", rows)
         if "return" in rows[0]:
@@ -310,6 +312,25 @@ def _anonymous(pool: Pool) -> Pool:
     sizes = tuple(min(size, 1) for size in pool.info.sizes)
     info = Info(task="", domain=None, ids=(), digests=(), sizes=sizes, sampling=pool.info.sampling)
     return replace(pool, info=info)
+
+
+def _refuse_unfit(algorithm: Algorithm, pool: Pool, steps: int) -> None:
+    """Let what an algorithm has against a pool be said before there is a run directory: trace its first step."""
+    algorithm = algorithms.resolve(algorithm, steps)
+    jax.eval_shape(partial(fresh, algorithm), algorithms.spec_of(algorithm, pool), _anonymous(pool), jax.random.key(0))
+
+
+def _numbers(scores: Any) -> dict[str, float]:
+    """What a user's evaluation returned, as a row has it beside the step and the seed."""
+    try:
+        found = {name: float(value) for name, value in scores.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigError(
+            f'`evaluate` returned {scores!r}; let it return names and numbers, as {{"return": 8.1}}'
+        ) from None
+    if taken := {"step", "seed"} & found.keys():
+        raise ConfigError(f"`evaluate` returned a number called {min(taken)!r}, which each row has already; rename it")
+    return found
 
 
 def _raw(evaluate: Evaluate | None, info: Info) -> Evaluate | None:
