@@ -380,6 +380,8 @@ def test_one_seed_on_many_main_datasets_gives_aggregates_intervals_over_them(tmp
     assert together.over == "data" and together.rows[0].statistics["mean"] == pytest.approx(student, rel=0.05)
     for kind in values:
         write_run(tmp_path / f"{kind}-alone-second", f"walker-walk/{kind}", (), "utds", (30.0,), first_seed=1)
+    write_run(tmp_path / "third", "walker-walk/sorted", OTHER, "utds", (50.0,))  # one that has no second seed yet
+    write_run(tmp_path / "third-alone", "walker-walk/sorted", (), "utds", (20.0, 30.0))
     found = report.study([tmp_path])
     assert findings.aggregates(found, "final", findings.scopes(found)[0]).over == "seeds"
 

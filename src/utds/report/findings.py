@@ -71,7 +71,7 @@ class Aggregates:
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
     taus: Array
-    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where some have none
+    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where a row has none
 
 
 class Ablation(NamedTuple):
@@ -172,7 +172,7 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     }
     rows += [(label, True, outcomes) for label, outcomes in whole.items()]
     taus = _taus([run for _, _, outcomes in rows for outcome in outcomes for run in outcome.runs(which)], study.measure)
-    once = any(len(outcome.seeds) == 1 for _, _, outcomes in rows for outcome in outcomes)
+    once = any(all(len(outcome.seeds) == 1 for outcome in outcomes) for _, _, outcomes in rows)
     over: Literal["seeds", "data"] = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
 
     def row(label: str, alone: bool, outcomes: list[Outcome]) -> Row:
