@@ -157,7 +157,7 @@ def to_markdown(study: Study) -> str:
                 for r in found.rows
             ]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
-            lines += ["Some have a single seed everywhere: intervals are over main datasets.", ""] * (found.over == "data")
+            lines += ["Some have one seed everywhere: intervals are over main datasets.", ""] * (found.over == "data")
     if study.outcomes:
         columns = ("main", "shared", "algorithm", "seeds", "final", "best", "gain [95 %]")
         lines += ["## Settings", "", *_table(columns, _settings(study))]
