@@ -105,6 +105,17 @@ def test_the_report_of_runs_without_a_simulator(folder, tmp_path, capsys):
     assert page.read_text().count('<table class="offline">') == 2
 
 
+def test_a_run_that_was_trained_further_is_to_be_judged_again(folder):
+    """The gain of sharing is one of final policies, and this one's were never judged."""
+    found = offline.evaluate_offline(paths(folder), steps=3, width=8)
+    assert len(found.gains) == 1 and not any("judge it again" in line for line in found.warnings)
+    runs = [Run(path) for path in paths(folder)]
+    longer = [run.config | {"steps": 8} if run.path.name == "shared" else run.config for run in runs]
+    kept = [(run.path, config, run_files.offline(run.path)) for run, config in zip(runs, longer, strict=True)]
+    found = offline.comparison(kept)
+    assert found.gains == () and f"{paths(folder)[1]} was trained further since it was judged" in found.warnings[-1]
+
+
 def test_without_a_simulator_one_line_says_what_to_do(folder, capsys):
     for arguments, words in (
         ([paths(folder)[0]], "cart-right has no simulator here; judge"),

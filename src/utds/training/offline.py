@@ -227,6 +227,7 @@ def evaluate_offline(
 def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]) -> Comparison:
     """From run directories, their configurations and their offline.json, all of one comparison."""
     found: list[Candidate] = []
+    outdated: list[str] = []
     common: Mapping[str, Any] = {}
     for path, config, common in kept:
         shares = run_files.shares(config)
@@ -234,6 +235,8 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
             least, greatest = common.get("possible") or (-math.inf, math.inf)
             estimate, last = Estimate(tuple(row["values"]), (least, greatest)), row["step"] == config["steps"]
             found.append(Candidate(path, shares, row["seed"], row["step"], last, estimate, row["outside"]))
+        if not any(candidate.last for candidate in found if candidate.run == path):
+            outdated.append(f"{path} was trained further since it was judged, and counts for no gain: judge it again")
     recorded = {name: math.nan if value is None else value for name, value in common["recorded"].items()}
     return Comparison(
         task=common["task"],
@@ -242,7 +245,7 @@ def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]
         horizon=common["horizon"],
         recorded=Recorded(**{"low": math.nan, "high": math.nan} | recorded),
         candidates=tuple(sorted(found, key=lambda candidate: _pessimistic(candidate.estimate), reverse=True)),
-        notes=tuple(common.get("notes") or ()),
+        notes=(*(common.get("notes") or ()), *outdated),
     )
 
 
