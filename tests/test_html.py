@@ -74,7 +74,7 @@ def test_advice():
         )
         for name in ("main/a", "main/b")
     ]  # fmt: skip
-    found = adviser.advise(sets[0], sets[1:], trust_dynamics=True, width=64)
+    found = adviser.advise(sets[0], sets[1:], trust_dynamics=True)
     tree, words = parsed(found._repr_html_())
     assert found.recommendation in words and tree.find(".//tbody/tr/td").text == "main/b"
 

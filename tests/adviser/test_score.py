@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from utds.adviser import bound
+from utds.adviser.coverage import Coverage, any_action, good_behaviour
 from utds.adviser.score import CAUTION, predictions
 from utds.data.dataset import Dataset
 
@@ -30,35 +30,42 @@ def expert_and_explorer():
     expert = walks(lambda random, size: np.full(size, 0.5))
     explorer = walks(lambda random, size: random.uniform(-1, 1, size), reward=0.0, seed=1)
     datasets = [expert, explorer]
-    good = bound.good_behaviour(datasets, [data.returns for data in datasets])
-    coverage = bound.Coverage(datasets, width=256, seed=0, reach=0.5, limit=10_000)
-    return datasets, good, [coverage.bound(good), coverage.bound(good, (0,))]
+    good = good_behaviour(datasets, [data.returns for data in datasets])
+    return datasets, good, Coverage(datasets, width=256)
+
+
+@pytest.fixture(scope="module")
+def gammas(expert_and_explorer):
+    """Γ of any action in the states of good behaviour, without and with the explorer's data."""
+    _, good, coverage = expert_and_explorer
+    return [coverage.gamma(any_action(good, 1), subset) for subset in ((), (0,))]
 
 
 def test_random_actions_in_the_states_of_good_behaviour(expert_and_explorer):
     _, good, _ = expert_and_explorer
-    np.testing.assert_array_equal(good.others[:, :2], good.pairs[:, :2])
-    assert (good.pairs[:, 2] == 0.5).all()
-    assert good.others[:, 2].std() == pytest.approx(3**-0.5, abs=0.1)
+    others = any_action(good, 1)
+    np.testing.assert_array_equal(others[:, :2], good[:, :2])
+    assert (good[:, 2] == 0.5).all()
+    assert others[:, 2].std() == pytest.approx(3**-0.5, abs=0.1)
 
 
-def test_other_actions_are_what_an_expert_leaves_unknown(expert_and_explorer):
-    _, _, (alone, shared) = expert_and_explorer
-    assert alone.others > 3 * alone.gamma
-    assert shared.others < 0.5 * alone.others
+def test_other_actions_are_what_an_expert_leaves_unknown(expert_and_explorer, gammas):
+    _, good, coverage = expert_and_explorer
+    alone, shared = gammas
+    assert alone > 3 * coverage.gamma(good)
+    assert shared < 0.5 * alone
 
 
-def test_a_prediction_is_the_plan_less_a_share_for_the_uncertainty(expert_and_explorer):
-    datasets, _, bounds = expert_and_explorer
-    found = predictions(datasets, [np.asarray(data.rewards) for data in datasets], [0], bounds)
-    alone, shared = found[()], found[0,]
+def test_a_prediction_is_the_plan_less_a_share_for_the_uncertainty(expert_and_explorer, gammas):
+    datasets, _, _ = expert_and_explorer
+    alone, shared = predictions(datasets, [np.asarray(data.rewards) for data in datasets], gammas)
     assert alone.plan == pytest.approx(STEPS, abs=0.1) and shared.plan == pytest.approx(STEPS, abs=0.1)
-    assert alone.value == pytest.approx(alone.plan * (1 - CAUTION * bounds[0].others))
+    assert alone.value == pytest.approx(alone.plan * (1 - CAUTION * gammas[0]))
     assert shared.value > alone.value  # no better plan, but actions to compare
 
 
 @pytest.mark.parametrize("least", [0.0, -1.0])
-def test_where_a_plan_earns_nothing_there_is_nothing_to_lose(expert_and_explorer, least):
-    datasets, _, bounds = expert_and_explorer
-    found = predictions(datasets, [np.full(data.size, least, dtype=np.float32) for data in datasets], [0], bounds)
-    assert found[()].value == found[0,].value == STEPS * least
+def test_where_a_plan_earns_nothing_there_is_nothing_to_lose(expert_and_explorer, gammas, least):
+    datasets, _, _ = expert_and_explorer
+    found = predictions(datasets, [np.full(data.size, least, dtype=np.float32) for data in datasets], gammas)
+    assert [each.value for each in found] == [STEPS * least] * 2

@@ -2,20 +2,25 @@
 
 Adds UTDS's runs to sources.csv beside this file, which has those of before; own data alone is in scores.csv. For every
 main dataset that ran alone, with each of its sources and with all of them at once, it asks `utds advise` which source
-to share, and holds that against other ways to choose. Regret: the score of the best choice, as it turned out, less that
-of the choice that was made. Writes regret.csv beside this file.
+to share, and holds that against other ways to choose, also by two numbers that the adviser no longer gives, because
+they choose no better: `tried`. Regret: the score of the best choice, as it turned out, less that of the choice that was
+made. Writes regret.csv beside this file.
 """
 
 import csv
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from utds import files, load, progress, report
-from utds.adviser import Advice, advise
+from utds.adviser import Advice, advise, coverage
 from utds.adviser.advice import Candidate
+from utds.data.columns import KNOWN, spaced
+from utds.data.dataset import Dataset
+from utds.data.labelling import make, rewards_for
 from utds.report import rows as tables
 from utds.report.load import OWN
 from utds.report.table import ALL, Study
@@ -23,7 +28,7 @@ from utds.report.table import ALL, Study
 HERE = Path(__file__).parent
 RESAMPLES = 10_000
 
-NUMBERS = ("predicted gain", "plan", "bound", "covered", "best tenth")  # of a candidate, as the adviser prints them
+NUMBERS = ("predicted gain", "plan", "bound", "covered", "best tenth")  # of a candidate
 
 Scores = dict[str, float]  # what is shared: a source's id, OWN for nothing or ALL -> last score
 
@@ -47,19 +52,50 @@ def collect(study: Study) -> dict[str, Scores]:
     return {main: scores for main, scores in found.items() if {OWN, ALL} <= set(scores) and len(scores) > 3}
 
 
-def choices(advice: Advice, scores: Scores) -> Scores:
-    """What each way of choosing scores."""
-    ways: dict[str, Callable[[Candidate], float]] = {
-        "the adviser's first choice": lambda c: -advice.candidates.index(c),
-        "the source with the best plan": lambda c: c.plan or 0.0,
-        "the source with the lowest bound": lambda c: -c.after,
-        "the source that the own data covers most": lambda c: c.overlap,
-        "the source that the own data covers least": lambda c: -c.overlap,
-        "the source with the best tenth of episodes": lambda c: c.worth.best,
-        "the source with the highest mean return": lambda c: c.worth.mean,
+class Tried(NamedTuple):
+    """Numbers of a candidate that the adviser no longer gives."""
+
+    bound: float  # Γ_lcb under good behaviour with it shared, E_π*[Γ_lcb] of Corollary 1
+    covered: float  # share of its state-actions that the main data knows as well as 95 % of its own
+
+
+WAYS: dict[str, Callable[[Candidate, Tried], float]] = {
+    "the source with the highest score": lambda c, _: c.score or 0.0,
+    "the source with the best plan": lambda c, _: c.plan or 0.0,
+    "the source with the lowest bound": lambda _, t: -t.bound,
+    "the source that the own data covers most": lambda _, t: t.covered,
+    "the source that the own data covers least": lambda _, t: -t.covered,
+    "the source whose best tenth of episodes returns most": lambda c, _: c.worth.best,
+    "the source with the highest mean return": lambda c, _: c.worth.mean,
+}
+
+
+def tried(main: Dataset, others: Sequence[Dataset]) -> dict[str, Tried]:
+    """These numbers by the candidate's name."""
+    measured = coverage.Coverage([main, *others])
+    labels = [rewards_for(other, main, make(KNOWN)) for other in others]
+    returns = [other.returns_with(found) for other, found in zip(others, labels, strict=True)]
+    good = coverage.good_behaviour([main, *others], [main.returns, *returns])
+    alone = measured.width()
+
+    def widths(data: Dataset) -> np.ndarray:
+        return alone(measured.features(coverage.pairs(data, spaced(data.size, 2000))))
+
+    square = widths(main) ** 2  # and without the sample itself, by Sherman and Morrison:
+    known = np.quantile(np.sqrt(square / np.maximum(1 - square, 1e-6)), 0.95)
+    return {
+        other.name: Tried(measured.gamma(good, (place,)), float((widths(other) <= known).mean()))
+        for place, other in enumerate(others)
     }
+
+
+def choices(advice: Advice, told: Mapping[str, Tried], scores: Scores) -> Scores:
+    """What each way of choosing scores."""
     sources = [value for name, value in scores.items() if name not in (OWN, ALL)]
-    return {way: scores[max(advice.candidates, key=rank).name] for way, rank in ways.items()} | {
+    chosen = {way: max(advice.candidates, key=lambda c: rank(c, told[c.name])) for way, rank in WAYS.items()}
+    return {
+        "the adviser's choice, nothing where it has none": scores[advice.choice.name if advice.choice else OWN],
+        **{way: scores[candidate.name] for way, candidate in chosen.items()},
         "everything": scores[ALL],
         "nothing": scores[OWN],
         "one source at random": float(np.mean(sources)),
@@ -67,10 +103,9 @@ def choices(advice: Advice, scores: Scores) -> Scores:
     }
 
 
-def numbers(candidate: Candidate) -> tuple[float, ...]:
+def numbers(candidate: Candidate, told: Tried) -> tuple[float, ...]:
     """Its `NUMBERS`."""
-    found = candidate.score, candidate.plan, candidate.after, candidate.overlap, candidate.worth.best
-    return tuple(value or 0.0 for value in found)
+    return candidate.score or 0.0, candidate.plan or 0.0, *told, candidate.worth.best
 
 
 def interval(values: np.ndarray) -> str:
@@ -101,12 +136,12 @@ def main(trees: list[Path]) -> None:
     with progress.bar("asking the adviser", len(scores), "datasets") as advance:
         for name, found in scores.items():
             sources = [load(source) for source in found if source not in (OWN, ALL)]
-            advice = advise(load(name), sources, trust_dynamics=True)
+            advice, told = advise(load(name), sources, trust_dynamics=True), tried(load(name), sources)
             ids = {load(source).name: source for source in found if source not in (OWN, ALL)}
             named = {data: found[id] for data, id in ids.items()}
-            outcomes[name] = choices(advice, {**named, OWN: found[OWN], ALL: found[ALL]})
+            outcomes[name] = choices(advice, told, {**named, OWN: found[OWN], ALL: found[ALL]})
             rows += [
-                [name, c.name, round(named[c.name], 2), place, *(round(x, 3) for x in numbers(c))]
+                [name, c.name, round(named[c.name], 2), place, *(round(x, 3) for x in numbers(c, told[c.name]))]
                 for place, c in enumerate(advice.candidates, 1)
             ]
             rows += [[name, way, round(found[way], 2), *[""] * 6] for way in (OWN, ALL)]

@@ -52,6 +52,13 @@ class Check:
     comparable: float  # share of the candidate's transitions that lie where the main data has been
     episodes: int  # that tell something of how the two differ
 
+    @property
+    def says(self) -> str:
+        """The finding in a table's cell."""
+        if self.verdict == "unknown":
+            return "untested"
+        return self.verdict if self.verdict == "trusted" else f"{self.verdict}, p {self.p:.1g}"
+
     def sentence(self, main: str) -> str:
         """The finding in words."""
         if self.verdict == "unknown":

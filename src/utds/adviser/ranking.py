@@ -1,14 +1,13 @@
-"""`advise`: measure every candidate, plan with every choice of them, and rank what comes out."""
+"""`advise`: measure every candidate, plan with it, and rank what comes out."""
 
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
-from utds.adviser.advice import Advice, Candidate, Option, worth
-from utds.adviser.bound import Array, Bound, Coverage, Floats, Subset, combinations_of, good_behaviour
+from utds.adviser.advice import Advice, Candidate, worth
+from utds.adviser.coverage import Coverage, any_action, good_behaviour
 from utds.adviser.dynamics import checks, trusted
-from utds.adviser.score import Prediction, predictions
+from utds.adviser.score import predictions
 from utds.data.columns import KNOWN
 from utds.data.dataset import Dataset
 from utds.data.labelling import Rewards, make, rewards_for
@@ -21,9 +20,6 @@ def advise(
     candidates: Sequence[Dataset],
     *,
     rewards: Rewards = KNOWN,
-    width: int = 1024,
-    reach: float = 0.5,
-    limit: int = 200_000,
     seed: int = 0,
     trust_dynamics: bool = False,
 ) -> Advice:
@@ -33,14 +29,11 @@ def advise(
         main: data of the task to learn.
         candidates: data of other tasks of the same robot. Those that equal another one byte for byte count once.
         rewards: how the candidates are labelled for the main task, as in `utds.share`.
-        width: number of random features that span the space in which Γ is measured.
-        reach: their length scale, as a share of the median distance between state-actions.
-        limit: transitions per dataset that are read for Γ.
-        seed: of the features and of the model of the dynamics.
+        seed: of the random features and of the model of the dynamics.
         trust_dynamics: leave out the check of dynamics, which takes most of the time.
 
     Returns:
-        An `Advice`: `candidates` and `options`, best first, `choice` and `recommendation`.
+        An `Advice`: `candidates`, the highest score first, `choice` and `recommendation`.
 
     Example:
         >>> advice = utds.advise(utds.load("walker-flip/medium-replay"), [utds.load("walker-run/replay")])
@@ -49,37 +42,38 @@ def advise(
     started = time.perf_counter()
     candidates, duplicates = _distinct(main, candidates)
     check_compatible([main, *candidates])
-    own = worth(main.returns)
     labelling = make(rewards)
     labels = [rewards_for(other, main, labelling) for other in candidates]
     returns = [other.returns_with(found) for other, found in zip(candidates, labels, strict=True)]
     dynamics = [trusted(other) for other in candidates] if trust_dynamics else checks(main, candidates, seed=seed)
-    allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
 
-    coverage = Coverage([main, *candidates], width, seed, reach, limit)
-    sight = _look_ahead(main, candidates, labels, returns, allowed, coverage)
-    alone = sight.predictions[()]
+    # What the robot can't do is no example, and changes nothing: only data with the main task's dynamics is looked at.
+    allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
+    known = [main, *(candidates[index] for index in allowed)]
+    coverage = Coverage(known, seed)
+    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
+    others = any_action(good, main.action_size)
+    gammas = [coverage.gamma(others, subset) for subset in ((), *((place,) for place in range(len(allowed))))]
+    alone, *shared = predictions(known, [main.rewards, *(labels[index] for index in allowed)], gammas)
+    found = dict(zip(allowed, shared, strict=True))
+
     ranked = [
         Candidate(
             name=other.name,
-            worth=worth(returns[index], own.best),
+            worth=worth(returns[index]),
             dynamics=dynamics[index],
-            overlap=coverage.overlap(main, other),
-            after=sight.singles[index].gamma,
-            plan=sight.predictions[index,].plan if index in allowed else None,
-            score=sight.predictions[index,].value - alone.value if index in allowed else None,
+            plan=found[index].plan if index in found else None,
+            score=found[index].value - alone.value if index in found else None,
         )
         for index, other in enumerate(candidates)
     ]
     return Advice(
         main=main.name,
         task=main.metadata.task,
-        worth=own,
-        before=sight.before.gamma,
+        worth=worth(main.returns),
         plan=alone.plan,
         value=alone.value,
-        candidates=tuple(sorted(ranked, key=lambda c: (c.score is None, -(c.score or 0), c.after))),
-        options=_options(candidates, sight),
+        candidates=tuple(sorted(ranked, key=lambda c: (c.score is None, -(c.score or 0), -c.worth.best))),
         duplicates=duplicates,
         seconds=time.perf_counter() - started,
     )
@@ -113,47 +107,3 @@ def _named_apart(main: Dataset, candidates: Sequence[Dataset]) -> Iterator[Datas
         taken.add(name)
         named = other.name == name
         yield other if named else Dataset(other._columns, other.lengths, replace(other.metadata, id=name), other.digest)
-
-
-class _Sight(NamedTuple):
-    """What bound and plan say of every choice of data."""
-
-    before: Bound  # of the main data alone
-    singles: list[Bound]  # of each candidate, refused ones too
-    choices: list[Bound]  # of all that may be shared: candidates and combinations of them
-    predictions: dict[Subset, Prediction]  # of these, and of the main data alone
-
-
-def _look_ahead(
-    main: Dataset,
-    candidates: Sequence[Dataset],
-    labels: Sequence[Floats],
-    returns: Sequence[Array],
-    allowed: Sequence[int],
-    coverage: Coverage,
-) -> _Sight:
-    """Measure and plan with every choice of the candidates that are allowed."""
-    # Behaviour that the robot can't show is no example: good episodes come from data with the main task's dynamics.
-    known = [main, *(candidates[index] for index in allowed)]
-    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
-    before = coverage.bound(good)
-    singles = [coverage.bound(good, (index,)) for index in range(len(candidates))]
-    choices = [singles[index] for index in allowed]
-    choices += combinations_of(coverage, good, choices)
-    found = predictions(known, [main.rewards, *(labels[index] for index in allowed)], allowed, [before, *choices])
-    return _Sight(before, singles, choices, found)
-
-
-def _options(candidates: Sequence[Dataset], sight: _Sight) -> tuple[Option, ...]:
-    """What can be shared, best first."""
-    options = [
-        Option(
-            names=tuple(candidates[index].name for index in bound.subset),
-            after=bound.gamma,
-            shrinkage=1 - bound.gamma / sight.before.gamma,
-            plan=sight.predictions[bound.subset].plan,
-            score=sight.predictions[bound.subset].value - sight.predictions[()].value,
-        )
-        for bound in sight.choices
-    ]
-    return tuple(sorted(options, key=lambda option: (-option.score, option.after)))

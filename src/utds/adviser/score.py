@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utds import domains, progress
-from utds.adviser.bound import Array, Bound, Floats, Subset
+from utds.adviser.coverage import Array, Floats, Subset
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.domains.simulator import Simulator
@@ -43,16 +43,19 @@ class Prediction(NamedTuple):
     value: float  # what is left of it, for what is uncertain
 
 
-def predictions(
-    known: Sequence[Dataset], labels: Sequence[Floats], allowed: Sequence[int], bounds: Sequence[Bound]
-) -> dict[Subset, Prediction]:
-    """The prediction for each bound's subset. `known` are the main data and the allowed candidates, in their order."""
-    planner = Planner(known, labels)
-    subsets = [tuple(allowed.index(index) for index in bound.subset) for bound in bounds]
-    return {
-        bound.subset: Prediction(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * bound.others))
-        for bound, plan in zip(bounds, planner.values(subsets), strict=True)
-    }
+def predictions(datasets: Sequence[Dataset], labels: Sequence[Floats], gammas: Sequence[float]) -> list[Prediction]:
+    """The prediction for the main data, the first, alone, and with each of the others.
+
+    `gammas` are Γ of any action in the states of good behaviour, for the same choices.
+    """
+    planner = Planner(datasets, labels)
+    found = []
+    with progress.bar("planning", len(datasets), "plans") as advance:
+        for index, gamma in enumerate(gammas):
+            plan = planner.value((index - 1,) if index else ())
+            found.append(Prediction(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * gamma)))
+            advance()
+    return found
 
 
 class Stretches(NamedTuple):
@@ -91,15 +94,6 @@ class Planner:
     def worst(self) -> float:
         """The least return: no plan is worth less."""
         return self._horizon * self._least
-
-    def values(self, choices: Sequence[Subset]) -> list[float]:
-        """The value of each choice of candidates to share."""
-        found = []
-        with progress.bar("planning", len(choices), "plans") as advance:
-            for subset in choices:
-                found.append(self.value(subset))
-                advance()
-        return found
 
     def value(self, subset: Subset = ()) -> float:
         """Mean over start states, with the main data and these candidates, counted from 0."""

@@ -8,13 +8,7 @@ import tyro
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from utds.adviser import Advice, Candidate
-
-LEGEND = (
-    "better: share of its episodes above the main data's best tenth; covered: share that the main data knows already; "
-    "dynamics: p is how likely so large a difference is by chance; bound: E[Γ] under good behaviour after sharing; "
-    "plan: return of a cautious plan through both datasets; score: predicted gain"
-)
+    from utds.adviser import Advice
 
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]
 
@@ -45,7 +39,7 @@ def advise(
     from rich.console import Console
 
     from utds import adviser, figures, files, terminal
-    from utds.adviser.advice import BEST_TENTH, RELIABILITY, draw, number
+    from utds.adviser.advice import LEGEND, RELIABILITY, draw
     from utds.data import store
 
     if out is not None:
@@ -60,12 +54,7 @@ def advise(
         return
     console = Console(markup=False, emoji=False)  # a path may hold brackets
     console.print(_table(found))
-    console.print(BEST_TENTH, highlight=False)
     console.print(LEGEND, style="dim", highlight=False)
-    for option in found.options[:3]:
-        if len(option.names) > 1:
-            gains = f"score {number(option.score, '+')}, bound shrinks by {option.shrinkage:.0%}"
-            console.print(f"together {' + '.join(option.names)}: {gains}")
     console.print(found.recommendation, style="bold", highlight=False)
     console.print(RELIABILITY, style="dim", highlight=False)
     if out is not None:
@@ -77,26 +66,14 @@ def _table(advice: "Advice") -> "Table":
     from utds import terminal
     from utds.adviser.advice import number
 
-    numbers = ("best\ntenth", "better", "covered", "dynamics", "bound", "plan", "score")
-    own = number(advice.worth.best)
-    title = f"{advice.main}: best tenth {own}, bound {advice.before:.3f}, plan {number(advice.plan)}"
-    shown = terminal.table("share", numbers=numbers, title=title)
+    title = f"{advice.main}: best tenth {number(advice.worth.best)}, plan {number(advice.plan)}"
+    shown = terminal.table("share", numbers=("best tenth", "dynamics", "plan", "score"), title=title)
     for candidate in advice.candidates:
-        score = candidate.score
         shown.add_row(
             terminal.Name(candidate.name),
-            advice.best_tenth(candidate.worth),
-            f"{candidate.worth.beyond:.0%}",
-            f"{candidate.overlap:.0%}",
-            _dynamics(candidate),
-            "–" if score is None else f"{candidate.after:.3f}",
+            advice.best_tenth(candidate),
+            candidate.dynamics.says,
             "–" if candidate.plan is None else number(candidate.plan),
-            "refused" if score is None else number(score, "+"),
+            "refused" if candidate.score is None else number(candidate.score, "+"),
         )
     return shown
-
-
-def _dynamics(candidate: "Candidate") -> str:
-    found = candidate.dynamics
-    words = {"same": f"same\np {found.p:.1g}", "different": f"different\np {found.p:.1g}", "unknown": "untested"}
-    return words.get(found.verdict, found.verdict)

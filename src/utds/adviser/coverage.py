@@ -1,15 +1,14 @@
-"""How far sharing shrinks the bound of Corollary 1: E_π*[Γ_lcb], before and after, in a fixed space of features.
+"""How well data is known: Γ_lcb of Corollary 1 in a fixed space of features, where good behaviour goes.
 
-π* is unknown before training. Its stand-in is the best behaviour on record: the best episodes, under the main task's
-reward, of all datasets at hand. It is the same for every candidate, so that bounds can be compared.
+The corollary needs the states of π*, which is unknown before training. Its stand-in is the best behaviour on record:
+the best episodes, under the main task's reward, of all datasets at hand. It is the same for every candidate.
 
 The features are random Fourier features of normalised state-actions, φ(x) = √(2/d) cos(Wx/ℓ + b) with Gaussian W and
 uniform b, so that φ(x)ᵀφ(y) ≈ exp(−‖x − y‖²/2ℓ²) (Rahimi and Recht, 2007). ‖φ‖ ≈ 1: with λ = 1 the width
 Γ_lcb = [φᵀΛ⁻¹φ]^½ is 1 where nothing is known and falls as 1/√n near n samples.
 """
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +27,10 @@ Subset = tuple[int, ...]  # candidates, counted from 0; () is the main data alon
 GOOD = 0.05  # share of all episodes that count as good behaviour
 AT_LEAST = 5  # episodes of good behaviour, where there are as many
 RIDGE = 1.0  # λ
+WIDTH = 1024  # random features
+REACH = 0.5  # their length scale, as a share of the median distance between state-actions
+LIMIT = 200_000  # transitions of a dataset that are read for Γ
 _QUERIES = 4000  # state-actions of good behaviour at which Γ is measured
-_OWN = 2000  # state-actions of a dataset at which coverage is measured
-_ALL_SUBSETS = 4  # candidates up to which every combination is measured; beyond, they are added greedily
 _ROWS = 1 << 13  # transitions per pass: features of a pass stay in the cache's neighbourhood
 _SCALE_ROWS = 20_000  # transitions of a dataset from which the common scale is taken
 _PAIRS = 1000  # state-actions of each dataset whose distances give the length scale
@@ -103,30 +103,10 @@ class Width(NamedTuple):
         """Γ_lcb [n] at features [n, d]."""
         return np.linalg.norm(phi @ self.root.T, axis=1)
 
-    def left_out(self, phi: Floats) -> Floats:
-        """Γ_lcb [n] at features that are themselves in Λ, as it would be without them: γ²/(1 − γ²), by Sherman and
-        Morrison."""
-        square = self(phi) ** 2
-        return np.sqrt(square / np.maximum(1 - square, 1e-6))
 
-
-class GoodBehaviour(NamedTuple):
-    """Good behaviour for the main task."""
-
-    pairs: Floats  # [n, O + A] its state-actions
-    others: Floats  # [n, O + A] its states, each with an action drawn at random
-
-
-class Bound(NamedTuple):
-    """E_π*[Γ_lcb] of the main data joined with some candidates."""
-
-    subset: Subset
-    gamma: float
-    others: float  # the same for any action in π*'s states: who knows only the good one can't tell why it is good
-
-
-def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> GoodBehaviour:
-    """The best episodes of all datasets, given the returns [E] of each dataset's episodes under the main task."""
+def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Floats:
+    """State-actions [n, O + A] of the best episodes of all datasets, given the returns [E] of each dataset's episodes
+    under the main task."""
     source = np.repeat(np.arange(len(datasets)), [len(found) for found in returns])
     episode = np.concatenate([np.arange(len(found)) for found in returns])
     joined = np.concatenate(returns)
@@ -137,17 +117,29 @@ def good_behaviour(datasets: Sequence[Dataset], returns: Sequence[Array]) -> Goo
         data = datasets[source[index]]
         first, last = data.starts[episode[index] : episode[index] + 2]
         parts.append(pairs(data, first + spaced(last - first, -(-_QUERIES // count))))
-    found = np.concatenate(parts)
-    others = found.copy()
-    actions = others[:, datasets[0].observation_size :]
+    return np.concatenate(parts)
+
+
+def any_action(pairs: Floats, action_size: int) -> Floats:
+    """The same states, each with an action drawn at random: who knows only the good one can't tell why it is good."""
+    found = pairs.copy()
+    actions = found[:, -action_size:]
     actions[:] = np.random.default_rng(0).uniform(-1, 1, actions.shape)
-    return GoodBehaviour(found, others)
+    return found
 
 
 class Coverage:
-    """Measures Γ_lcb of the main data joined with any candidates, in one space of features."""
+    """Measures Γ_lcb of the main data, the first, joined with any others, in one space of features."""
 
-    def __init__(self, datasets: Sequence[Dataset], width: int, seed: int, reach: float, limit: int) -> None:
+    def __init__(
+        self,
+        datasets: Sequence[Dataset],
+        seed: int = 0,
+        *,
+        width: int = WIDTH,
+        reach: float = REACH,
+        limit: int = LIMIT,
+    ) -> None:
         self.features: Features = make_features(datasets, width, seed, reach)
         self._grams: list[Array] = []
         with progress.bar("measuring coverage", len(datasets), "datasets") as advance:
@@ -155,34 +147,10 @@ class Coverage:
                 self._grams.append(gram(data, self.features, limit))
                 advance(note=data.name)
 
-    def width(self, subset: Iterable[int] = ()) -> Width:
-        """Γ_lcb of the main data and these candidates, counted from 0."""
+    def width(self, subset: Subset = ()) -> Width:
+        """Γ_lcb of the main data and these candidates."""
         return Width.of(self._grams[0] + sum(self._grams[1 + index] for index in subset))
 
-    def bound(self, good: GoodBehaviour, subset: Subset = ()) -> Bound:
-        width = self.width(subset)
-        gamma, others = (float(width(self.features(found)).mean()) for found in (good.pairs, good.others))
-        return Bound(subset, gamma, others)
-
-    def overlap(self, main: Dataset, other: Dataset) -> float:
-        """Share of the other data's state-actions that the main data knows as well as 95 % of its own."""
-        alone = self.width()
-        own = alone.left_out(self.features(pairs(main, spaced(main.size, _OWN))))
-        theirs = alone(self.features(pairs(other, spaced(other.size, _OWN))))
-        return float((theirs <= np.quantile(own, 0.95)).mean())
-
-
-def combinations_of(coverage: Coverage, good: GoodBehaviour, singles: Sequence[Bound]) -> list[Bound]:
-    """Bounds of two candidates and more: of every combination, or, of many candidates, of those added one by one."""
-    allowed = [bound.subset[0] for bound in singles]
-    if len(allowed) <= _ALL_SUBSETS:
-        sets = [chosen for size in range(2, len(allowed) + 1) for chosen in combinations(allowed, size)]
-        return [coverage.bound(good, chosen) for chosen in sets]
-    subset: Subset = min(singles, key=lambda bound: bound.gamma).subset
-    found = []
-    while len(subset) < len(allowed):
-        steps = [coverage.bound(good, (*subset, index)) for index in allowed if index not in subset]
-        best = min(steps, key=lambda bound: bound.gamma)
-        found.append(best._replace(subset=tuple(sorted(best.subset))))
-        subset = best.subset
-    return found
+    def gamma(self, pairs: Floats, subset: Subset = ()) -> float:
+        """Its mean at state-actions [n, O + A]."""
+        return float(self.width(subset)(self.features(pairs)).mean())
