@@ -98,7 +98,7 @@ class Cluster:
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / TOKEN).write_text(self.token)
         self.datasets = {name: self.ray.put(_packed(store.load(name))) for name in self.names} if ship else {}
-        self.unborn = 0  # actors lost before they greeted, since one did
+        self.failed_starts = 0  # of actors, since one of them greeted
         self.all = [_Actor() for _ in range(min(workers or room, len(jobs)))]
         for slot in self.all:
             self._start(slot)
@@ -122,15 +122,15 @@ class Cluster:
             except self.ray.exceptions.RayError as lost:
                 said = [line for line in str(lost).splitlines() if line.strip()] or [type(lost).__name__]
                 error = f"its worker was lost: {said[0]}"
-                self.unborn += not slot.ready
-                if self.unborn > RETRIES and not self.slots:
-                    why = f"tried {self.unborn} times: {said[-1].strip()}"
+                self.failed_starts += not slot.ready
+                if self.failed_starts > RETRIES * len(self.all) and not self.slots:  # one bad node fails fast
+                    why = f"tried {self.failed_starts} times: {said[-1].strip()}"
                     raise ConfigError(f"no worker starts on the cluster, {why}") from None
                 self._start(slot)
             else:
                 if not slot.ready and error:
                     raise DataError(error)
-                slot.ready, self.unborn = True, 0
+                slot.ready, self.failed_starts = True, 0
             if job is not None:
                 yield job, error
 
