@@ -92,6 +92,7 @@ def test_settings_that_make_no_sense():
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=name):
             LearnedReward(**{name: value})
+    assert LearnedReward(seed=np.int64(3)).identity == "learned:seed=3"  # as a loop over np.arange gives it
     assert LearnedReward(hidden=[64, 32]) == LearnedReward(hidden=(64, 32)) and LearnedReward(hidden=8).hidden == (8,)
     with pytest.raises(DataError, match="at least two"):
         LearnedReward().fit(linear(1, 0))

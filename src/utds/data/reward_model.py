@@ -53,7 +53,7 @@ class LearnedReward:
             raise ConfigError(f"num_models is {self.num_models}; it takes two to tell how sure a learned reward is")
         for name, (lowest, highest) in _LIMITS.items():
             for number in hidden if name == "hidden" else (getattr(self, name),):
-                if not isinstance(number, int) or not lowest <= number <= highest:
+                if not isinstance(number, int | np.integer) or not lowest <= number <= highest:
                     raise ConfigError(f"{name}={number} must be a whole number between {lowest} and {highest}")
         if not 0 < self.lr <= 1:
             raise ConfigError(f"lr={self.lr} must lie above 0 and be at most 1")
