@@ -257,7 +257,7 @@ def _check(matrix: Matrix) -> None:
     for name in matrix.sources:
         if domains.task(name)[0].name not in robots:
             raise ConfigError(f"sources: {name} is of another robot than the main tasks and shares with none of them")
-    if not any(True for task in matrix.tasks for _ in matrix._shares(task)):
+    if not any(list(matrix._shares(task)) for task in matrix.tasks):
         raise ConfigError("the matrix has no cell: no other task shares with its main tasks; see sources and columns")
     _member("source_kind", matrix.source_kind, KINDS)
     labelling.make(matrix.rewards)

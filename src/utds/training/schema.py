@@ -55,8 +55,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _whole(least: int) -> Kind:
-    fits = lambda value: _is_number(value) and isinstance(value, int) and value >= least  # noqa: E731
-    return Kind(f"a whole number of {least} or more", fits)
+    return Kind(f"a whole number of {least} or more", lambda v: _is_number(v) and isinstance(v, int) and v >= least)
 
 
 NUMBER = Kind("a number", _is_number)
