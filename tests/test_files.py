@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from utds import files, serialization
-from utds.errors import DataError
+from utds.errors import ConfigError, DataError
 
 
 class Pair(NamedTuple):
@@ -140,3 +140,20 @@ def test_what_cannot_be_written_is_refused_before_work_and_leaves_no_trace(tmp_p
     with pytest.raises(DataError, match="is a device or a pipe"), files.atomic("/dev/null"):
         pass
     assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("def f():\n    import nowhere\n\nf()\n", ", line 2: ModuleNotFoundError: No module named 'nowhere'"),
+        ("x = (\n", ", line 1: SyntaxError: '(' was never closed"),
+        ("from utds.errors import DataError\nraise DataError('no\\nsuch')\n", ", line 2: no such"),
+    ],
+)
+def test_a_file_of_ones_own_that_raises_is_named_with_its_line(tmp_path, monkeypatch, code, message):
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    monkeypatch.setenv("UTDS_ALGORITHMS", os.path.relpath(path))
+    with pytest.raises(ConfigError) as caught:
+        files.run_named("UTDS_ALGORITHMS")
+    assert str(caught.value) == f"UTDS_ALGORITHMS: {os.path.relpath(path)}{message}"

@@ -25,11 +25,12 @@ import sys
 import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from utds.errors import BusyError, DataError, Error
+from utds.errors import BusyError, ConfigError, DataError, Error
 
 PATIENCE = 0.5  # seconds to wait for a lock: who merely looks whether it is held lets go sooner
 UNLOCKED = (60.0, 86_400.0)  # age in seconds of what nobody can be at work on: with an empty lock, and with none
@@ -198,14 +199,31 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
-def run_named(variable: str, error: type[Error]) -> None:
+def run_named(variable: str) -> None:
     """Run the Python files that an environment variable names, separated as in `PATH`."""
     for path in filter(None, os.environ.get(variable, "").split(os.pathsep)):
         spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
         if spec is None or spec.loader is None or not Path(path).is_file():
-            raise error(f"{variable} names {path!r}, which is no Python file")
+            raise ConfigError(f"{variable} names {path!r}, which is no Python file")
         sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            raise ConfigError(f"{variable}: {path}{_line_in(str(spec.origin), error)}: {_said(error)}") from error
+
+
+def _line_in(path: str, error: Exception) -> str:
+    """The line of a file that led to an error, the innermost one; nothing where it has no part in it."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    if isinstance(error, SyntaxError) and error.filename == path:
+        lines.append(error.lineno)
+    return f", line {lines[-1]}" if lines else ""
+
+
+def _said(error: Exception) -> str:
+    """An error's message in one line, with its name where it isn't one of ours."""
+    message = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    return message if isinstance(error, Error) else f"{type(error).__name__}: {message}"
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:

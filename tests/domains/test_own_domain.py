@@ -12,7 +12,8 @@ import pytest
 import utds.domains
 from utds.domains.dm_control_utils import quiet_import
 from utds.domains.simulator import Simulator
-from utds.errors import DomainError
+from utds.errors import ConfigError, DomainError
+from utds.evaluation import evaluator
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "cheetah.py"
 
@@ -97,6 +98,15 @@ def test_a_file_of_ones_own_may_ask_for_domains(tmp_path, monkeypatch):
     monkeypatch.setattr(utds.domains.registry, "_DOMAINS", dict(utds.domains.registry._DOMAINS))
     utds.domains.registry._load_own.cache_clear()
     assert utds.domains.task("variant-walk")[0].observation_size == 24
+
+
+def test_a_file_that_raises_is_not_taken_for_a_task_without_a_simulator(tmp_path, monkeypatch):
+    """Nothing would be evaluated, without a word."""
+    (tmp_path / "broken.py").write_text("raise KeyError('arm')\n")
+    monkeypatch.setenv("UTDS_DOMAINS", str(tmp_path / "broken.py"))
+    utds.domains.registry._load_own.cache_clear()
+    with pytest.raises(ConfigError, match=r"broken\.py, line 1: KeyError: 'arm'"):
+        evaluator("walker-walk")
 
 
 @pytest.mark.parametrize("returns", [{"reference": 0.0}, {"reference": -50.0}, {"reference": 10.0, "random": 10.0}])

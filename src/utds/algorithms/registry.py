@@ -269,7 +269,7 @@ def _as_json(value: Any) -> Any:
 @functools.cache
 def _load_own() -> None:
     """Run the files that `UTDS_ALGORITHMS` names, once."""
-    files.run_named("UTDS_ALGORITHMS", ConfigError)
+    files.run_named("UTDS_ALGORITHMS")
 
 
 def _pick(name: str, table: Mapping[str, Any], what: str) -> Any:

@@ -41,7 +41,7 @@ def _load_own() -> None:
     global _loading
     _loading = True
     try:
-        files.run_named("UTDS_DOMAINS", DomainError)
+        files.run_named("UTDS_DOMAINS")
     finally:
         _loading = False
 
