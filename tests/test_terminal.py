@@ -18,6 +18,7 @@ from utds import terminal
         ("pointmass-reach-bottom-left/replay", 30, ["pointmass-reach-bottom-left/", "replay"]),
         ("pointmass-reach-bottom-left/replay", 26, ["pointmass-reach-bottom-", "left/replay"]),
         ("/tmp/runs/utds", 10, ["/tmp/runs/", "utds"]),
+        ("flip_expert_alone_utds-4f9b", 14, ["flip_expert_", "alone_utds-", "4f9b"]),
         ("own", 2, ["own"]),
         ("", 2, [""]),
     ],

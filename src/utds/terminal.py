@@ -25,18 +25,17 @@ def table(*text: str, numbers: Sequence[str] = (), title: str | None = None) -> 
 
 
 class Name:
-    """An id or a path in a table: where it doesn't fit on a line, it is broken after a slash or a hyphen."""
+    """An id or a path in a table: where it doesn't fit on a line, it is broken after a slash, a hyphen or else a _."""
 
     def __init__(self, name: object) -> None:
         self.name = str(name)
 
     def lines(self, width: int) -> list[str]:
         found = [""]
-        for part in re.findall("[^/]*/|[^/]+", self.name):
-            for piece in [part] if len(part) <= width else re.findall("[^-]*-|[^-]+", part):
-                if found[-1] and len(found[-1]) + len(piece) > width:
-                    found.append("")
-                found[-1] += piece
+        for piece in _pieces(self.name, width, "/-_"):
+            if found[-1] and len(found[-1]) + len(piece) > width:
+                found.append("")
+            found[-1] += piece
         return found
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -45,6 +44,15 @@ class Name:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         yield Text("\n".join(self.lines(options.max_width)), overflow="fold")
+
+
+def _pieces(name: str, width: int, ends: str) -> Iterator[str]:
+    """A name in pieces that end after the first of `ends`; those that are too wide in pieces of the next."""
+    for piece in re.findall(f"[^{ends[0]}]*{ends[0]}|[^{ends[0]}]+", name):
+        if len(piece) > width and len(ends) > 1:
+            yield from _pieces(piece, width, ends[1:])
+        else:
+            yield piece
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -74,3 +74,10 @@ def test_memory_and_the_operating_system_are_one_line(monkeypatch, capsys):
 
         monkeypatch.setattr("utds.domains.names", fail)
         assert said(capsys, "domains") == line
+
+
+def test_the_help_of_collect_says_what_its_options_are_of(capsys):
+    with pytest.raises(SystemExit):
+        main(["collect", "--help"])
+    out = capsys.readouterr().out
+    assert "td3 options" in out and "config" not in out

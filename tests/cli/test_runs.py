@@ -70,6 +70,15 @@ def test_list(three, capsys, monkeypatch):
     assert "config.json" in found[str(three / "broken")]["error"]
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_a_narrow_terminal_breaks_paths_and_no_words(make, tmp_path, capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    make("cells/pointmass-reach-bottom-right_medium-replay_alone_td3bc-4f9b20b0", [12.5, 13.5], algo="td3bc")
+    out = printed(capsys, "list", tmp_path / "runs")
+    assert all(f" {word} " in f"{out} " for word in ("run", "algo", "task", "return", "td3bc", "13 ± 0.5"))
+    assert max(map(len, out.splitlines()[:4])) <= columns
+
+
 def test_compare(make, capsys):
     first, second = make("a", [1.0, 3.0]), make("b", [11.0, 13.0], batch_size=512)
     found = json.loads(printed(capsys, "compare", first, second, "--json"))

@@ -105,6 +105,25 @@ def test_any_gymnasium_environment_with_actions_scaled_to_its_box():
         evaluation.evaluate_env(push_right, env)
 
 
+@pytest.mark.parametrize(("raw", "expected"), [(False, 10 + 2), (True, 1 + 0)])
+def test_actions_of_whole_numbers_are_the_nearest(raw, expected):
+    """1 -> 10 and 0.2 -> 1 + 0.2·3 = 1.6; as they are, 1 and 0.2. In a box of two axes."""
+    env = Counter()
+    env.action_space = gymnasium.spaces.Box(np.array([[0], [-2]]), np.array([[10], [4]]), dtype=np.int64)
+    assert evaluation.evaluate_env(push_right, env, episodes=1, raw=raw).returns == (3 * expected,)
+
+
+def test_an_environment_that_was_made_of_its_id_is_closed(monkeypatch):
+    closed = []
+    monkeypatch.setattr(Counter, "close", lambda env: closed.append(env))
+    monkeypatch.setattr(gymnasium.envs.registration, "registry", dict(gymnasium.registry))
+    gymnasium.register("Counter-v0", entry_point=Counter, disable_env_checker=True)
+    evaluation.evaluate_env(push_right, "Counter-v0", episodes=1)
+    assert len(closed) == 1
+    evaluation.evaluate_env(push_right, Counter(), episodes=1)
+    assert len(closed) == 1  # one that was given may be used further
+
+
 def test_wrong_input():
     with pytest.raises(ConfigError, match="at least 1"):
         evaluation.evaluate(push_right, "pointmass-reach-top-right", episodes=0)

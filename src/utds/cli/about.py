@@ -56,7 +56,7 @@ def domains(json: bool = False) -> None:
             "action_size": domain.action_size,
             "steps": domain.steps,
             "control_timestep": domain.control_timestep,
-            "random_return": task.random,
+            "random_return": None if task.reference is None and not task.random else task.random,  # it stated neither
             "reference_return": task.reference,
             "own_reference": task.own_reference,
         }
@@ -73,7 +73,7 @@ def domains(json: bool = False) -> None:
             row["task"],
             *(str(row[name]) for name in ("observation_size", "action_size", "steps")),
             f"{row['control_timestep']:g}",
-            f"{row['random_return']:.0f}",
+            "–" if row["random_return"] is None else f"{row['random_return']:.0f}",
             "–" if reference is None else f"{reference:.0f}{'*' * row['own_reference']}",
             end_section=after is not None and after["domain"] != row["domain"],
         )

@@ -17,7 +17,7 @@ Task = Annotated[str, tyro.conf.arg(metavar="TASK")]
 
 
 def collect(
-    config: Collect,
+    config: Annotated[Collect, tyro.conf.arg(name="td3")],
     kinds: tuple[str, ...] = (),
     episodes: int = 1000,
     out: Path | None = None,
@@ -32,7 +32,7 @@ def collect(
     Example: utds collect walker-walk --steps 1000000
 
     Args:
-        config: how to collect
+        config: how long it records, and how it learns
         kinds: random, medium, medium-replay, replay, expert, medium-expert, uniform; by default all of them
         episodes: of each kind, at most; replay kinds have no more than were recorded
         out: working folder; by default collections/<task>-<seed>

@@ -29,7 +29,7 @@ def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
     if json:
         terminal.print_json(rows)
         return
-    table = terminal.table("run", "algorithm", "task", numbers=("shared", "seeds", "steps", "return"))
+    table = terminal.table("run", "algo", "task", numbers=("shared", "seeds", "steps", "return"))  # fits 60 columns
     for row in rows:
         path = str(Path(row["run"]).relative_to(folder)) if Path(row["run"]) != folder else row["run"]
         if row["state"] == "damaged":

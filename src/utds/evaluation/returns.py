@@ -3,11 +3,12 @@
 Episodes start from the task's own start states, act without noise, and depend on the seed alone.
 """
 
+import contextlib
 import importlib.util
 import math
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -124,7 +125,11 @@ def evaluate_env(
     """
     _check(episodes)
     rollout.check_seed(seed)
-    env = make_env(env) if isinstance(env, str) else env
+    with opened_env(env) as found:
+        return _evaluate_env(act, found, episodes, seed, raw)
+
+
+def _evaluate_env(act: Act, env: gymnasium.Env, episodes: int, seed: int, raw: bool) -> Evaluation:
     rescale = _to_box(env.action_space, raw)
     name = env.spec.id if env.spec else type(env.unwrapped).__name__
     if env.observation_space.shape is None:  # such as a dictionary's
@@ -148,13 +153,22 @@ def evaluate_env(
     return Evaluation(name, tuple(totals))
 
 
-def make_env(id: str) -> gymnasium.Env:
-    """The Gymnasium environment of that id; one that doesn't exist or doesn't load is an error of one line."""
+@contextlib.contextmanager
+def opened_env(env: gymnasium.Env | str) -> Iterator[gymnasium.Env]:
+    """A Gymnasium environment; made of an id, and closed then, or as it was given.
+
+    One that doesn't exist or doesn't load is an error of one line.
+    """
+    if not isinstance(env, str):
+        yield env
+        return
     try:
-        return gymnasium.make(id)
+        made = gymnasium.make(env)
     except (gymnasium.error.Error, ImportError, ValueError) as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise ConfigError(f"Gymnasium can't make the environment {id!r}: {reason}") from None
+        raise ConfigError(f"Gymnasium can't make the environment {env!r}: {reason}") from None
+    with contextlib.closing(made):
+        yield made
 
 
 def evaluator(
@@ -212,14 +226,21 @@ def _writer(path: Path, fps: int) -> Any:
 
 
 def _to_box(space: gymnasium.Space, raw: bool) -> Callable[[np.ndarray], Any]:
-    """From [-1, 1] to the bounds of a box of actions; raw actions are only held within them."""
+    """From [-1, 1] to the bounds of a box of actions; raw actions are only held within them.
+
+    Where the box has whole numbers alone, to the nearest.
+    """
     if not isinstance(space, gymnasium.spaces.Box) or not space.is_bounded():
         raise ConfigError(f"policies here act in a bounded box, but the environment's action space is {space}")
-    if raw:
-        low, high = space.low.reshape(-1), space.high.reshape(-1)
-        return lambda action: np.asarray(np.clip(action, low, high), space.dtype).reshape(space.shape)
-    centre, half = (space.high + space.low) / 2, (space.high - space.low) / 2
-    return lambda action: np.asarray(centre + half * np.clip(action, -1, 1), space.dtype).reshape(space.shape)
+    dtype, shape, whole = space.dtype, space.shape, np.issubdtype(space.dtype, np.integer)
+    low, high = (bound.reshape(-1).astype(np.promote_types(dtype, np.float32)) for bound in (space.low, space.high))
+    centre, half = (high + low) / 2, (high - low) / 2
+
+    def rescale(action: np.ndarray) -> Any:
+        found = np.clip(action, low, high) if raw else centre + half * np.clip(action, -1, 1)
+        return np.asarray(np.rint(found) if whole else found, dtype).reshape(shape)
+
+    return rescale
 
 
 def _check(episodes: int) -> None:

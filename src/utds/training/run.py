@@ -213,17 +213,15 @@ class Run:
                 f"or on a Gymnasium environment with --env ID"
             )
         seed = evaluation.SEED if seed is None else seed
-        env = evaluation.make_env(env) if isinstance(env, str) else env
-        if env is not None:
-            self._check_fits(env)
-        found = []
-        for trained in self.seeds:
-            if env is None:
-                policy = functools.partial(act, self.algorithm, self.policy(trained))
-                found.append(evaluation.evaluate(policy, self.config["task"], episodes, seed))
-            else:
-                raw = bool(self.config["action_low"])
-                found.append(evaluation.evaluate_env(self._actor(trained), env, episodes, seed, raw=raw))
+        if env is None:
+            policies = [functools.partial(act, self.algorithm, self.policy(trained)) for trained in self.seeds]
+            found = [evaluation.evaluate(policy, self.config["task"], episodes, seed) for policy in policies]
+        else:
+            raw = bool(self.config["action_low"])
+            with evaluation.opened_env(env) as opened:
+                self._check_fits(opened)
+                actors = [self._actor(trained) for trained in self.seeds]
+                found = [evaluation.evaluate_env(actor, opened, episodes, seed, raw=raw) for actor in actors]
         return evaluation.over_seeds(found)
 
     def _check_fits(self, env: Any) -> None:
