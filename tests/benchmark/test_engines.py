@@ -133,6 +133,21 @@ def test_changed_data_is_new_work_and_the_old_is_set_aside(work, tiny, tmp_path)
         Worker(threads=1).run(jobs[0])
 
 
+def test_two_matrices_in_one_folder_are_told_how_to_stay_apart(work, matrix, tmp_path, capsys):
+    """As with two files of one name, whose cells differ."""
+    found, _ = work("matrix")
+    other = found[0].folder.with_name(f"{found[0].cell.name}-00000000")
+    other.mkdir(parents=True)
+    with pytest.raises(InterruptedError):
+        engine.run("name", list(matrix.cells()), tmp_path / "matrix", start=_stop)
+    said = " ".join(capsys.readouterr().err.split())
+    assert "superseded" in said and "if another matrix made them, give each a folder of its own: --out" in said
+
+
+def _stop(jobs):
+    raise InterruptedError
+
+
 def test_a_diverging_cell_is_recorded_and_leaves_the_others_going(work, monkeypatch):
     monkeypatch.setattr("utds.training.Trainer.limit", property(lambda t: -1.0, lambda t, v: None), raising=False)
     jobs = [job for job in work("failing")[1] if job.program[-1] == 1]  # the two-task ones

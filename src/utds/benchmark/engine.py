@@ -107,8 +107,11 @@ def run(
 ) -> Status:
     """Run what isn't done. Cells that have failed before stay failed unless `retry`. Returns how far all came."""
     found, console = locate(cells, out), Console(stderr=True)
-    for moved in set_aside(found, out):
-        console.print(f"superseded by a changed configuration, data or version: {moved}", highlight=False)
+    moved = set_aside(found, out)
+    for path in moved:
+        console.print(f"superseded by a changed configuration, data or version: {path}", highlight=False)
+    if moved:
+        console.print(f"if another matrix made them, give each a folder of its own: --out, here {out}", highlight=False)
     for cell_dir in found:
         if retry and cell_dir.error:
             cell_dir.forgive()
