@@ -90,7 +90,8 @@ def train(
         eval_every: steps between evaluations; a tenth of all if not given.
         log_every: steps per row of metrics.csv; as `eval_every` but at most 1,000 if not given.
         checkpoint_every: steps between checkpoints; as `eval_every` if not given.
-        resume: resume the run in `out`, if there is one.
+        resume: resume the run in `out`, if there is one. With more steps, fields that are shares of the run, such as
+            `anneal_steps="100%"`, are shares of the new length: it differs from a run of that length from the start.
         divergence: stop when |Q| exceeds this multiple of the largest possible return.
         vmap: train the seeds under `vmap` or one after the other; `vmap` where there is an accelerator if not given.
         trust_dynamics: share data without checking, before a new run, that it moves as the main data does.
