@@ -61,6 +61,20 @@ def test_data_that_dynamics_weigh_is_not_refused(checks, tmp_path):
     assert len(checks) == 1 and run.config["weights"] == "dynamics:floor=0.05,seed=0"
 
 
+@pytest.mark.parametrize("altered", ["[]", '{"refused": 3}', "{}", '"', "\xff"])
+def test_a_finding_that_was_altered_is_found_again(checks, tmp_path, altered):
+    datasets = [data("tinymass-reach-top-left", 0), data("tinymass-reach-top-right", 1)]
+    for _ in range(2):
+        with pytest.raises(DataError, match="recorded with different dynamics"):
+            dynamics.refuse_different(datasets, kept=tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert len(checks) == 1
+    path.write_text(altered, encoding="latin-1")
+    with pytest.raises(DataError, match="recorded with different dynamics"):
+        dynamics.refuse_different(datasets, kept=tmp_path)
+    assert len(checks) == 2
+
+
 def test_on_the_command_line(checks, tiny, tmp_path, capsys):
     for seed, task in enumerate(("tinymass-reach-top-left", "tinymass-reach-top-right")):
         data(task, seed).save(f"{task}/random")

@@ -102,8 +102,8 @@ def refuse_different(datasets: Sequence[Dataset], kept: Path | None = None) -> N
     main, *others = datasets
     digests = "/".join([main.digest, *sorted(data.digest for data in others)])
     path = None if kept is None else kept / f"{hashlib.sha256(digests.encode()).hexdigest()[:16]}.json"
-    if path is not None and path.exists():
-        found = files.read_json(path).get("refused")
+    if path is not None and (before := _kept_finding(path)):
+        found = before["refused"]
     else:
         found = next((x.sentence(main.name) for x in checks(main, others) if x.verdict == "different"), None)
         if path is not None:
@@ -113,6 +113,16 @@ def refuse_different(datasets: Sequence[Dataset], kept: Path | None = None) -> N
             f"{found}; it seems to be recorded with different dynamics: leave it out, or share it all the same with "
             "--trust-dynamics (trust_dynamics = true in a matrix)"
         )
+
+
+def _kept_finding(path: Path) -> dict[str, str | None] | None:
+    """What was found before; None where that isn't kept, or was altered, so that it has to be found again."""
+    try:
+        found = files.read_json(path)
+    except DataError:
+        return None
+    refused = found.get("refused", ...) if isinstance(found, dict) else ...
+    return found if refused is None or isinstance(refused, str) else None
 
 
 def _motion(main: Dataset, candidates: Sequence[Dataset]) -> Motion:
