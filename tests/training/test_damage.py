@@ -1,6 +1,8 @@
 """Damaged run directories: one line that names the file, whatever was edited, cut or lost; never another exception."""
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import safetensors.numpy
 from utds import report
 from utds.algorithms import TD3BC
 from utds.errors import DataError, Error
-from utds.training import Run, overview, train
+from utds.training import Run, overview, run_files, train
 from utds.training.schema import COUNT, NON_NEGATIVE, TEXT, Maybe, check
 
 LEARNER = TD3BC(width=4, layers=1, batch_size=8)
@@ -173,6 +175,24 @@ def test_a_line_cut_short_does_not_count(whole, tmp_path):
     with open(folder / "metrics.csv", "a") as file:
         file.write("15,0,0.2")
     assert Run(folder).metrics == before
+
+
+def test_links_are_not_followed_and_unreadable_folders_are_named(whole, tmp_path, capsys, monkeypatch):
+    shutil.copytree(whole, tmp_path / "walk")
+    (tmp_path / "latest").symlink_to(tmp_path / "walk")
+    (tmp_path / "locked").mkdir()
+    scandir = os.scandir
+
+    def refuse(path):
+        if Path(path).name == "locked":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert list(run_files.folders(tmp_path)) == [tmp_path / "walk"]
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"warning: could not look for runs in {tmp_path / 'locked'}: Permission denied"
+    assert list(run_files.folders(tmp_path / "latest")) == [tmp_path / "latest"]  # one that is named itself
 
 
 def test_the_validator_names_the_field():

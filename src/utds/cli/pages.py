@@ -124,7 +124,8 @@ def report(
     Example: utds report runs/ -o report.html --csv results.csv
 
     Args:
-        runs: folders with run directories at any depth, or CSV files that --csv wrote, for runs that are elsewhere
+        runs: folders with run directories at any depth, where links are not followed, or CSV files that --csv wrote,
+            for runs that are elsewhere
         out: the page to write; it opens anywhere, with no server and no network
         csv: also write every seed's result to this file
         markdown: also write the tables to this file

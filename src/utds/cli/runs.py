@@ -19,7 +19,7 @@ def list_(folder: Folder = Path("runs"), /, json: bool = False) -> None:
     Example: utds runs list
 
     Args:
-        folder: where to look, at any depth
+        folder: where to look, at any depth; links to folders are not followed
         json: print the list as JSON
     """
     from utds import terminal

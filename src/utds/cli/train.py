@@ -57,8 +57,8 @@ def train(
         seeds: how many to train
         first_seed: number of the first of them
         out: run directory; by default runs/<task>-<algorithm>
-        resume: resume the run in that directory; with more steps, shares of the run such as anneal_steps=100% are of the
-            new length, unlike in a run of that length from the start
+        resume: resume the run in that directory; with more steps, shares of the run such as anneal_steps=100% are of
+            the new length, unlike in a run of that length from the start
         eval_every: steps between evaluations; by default a tenth of all
         episodes: of an evaluation
         checkpoint_every: steps between checkpoints; by default as often as evaluations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from utds import files
+from utds import files, progress
 from utds.data.columns import KNOWN
 from utds.errors import ConfigError, DataError
 from utds.training.schema import COUNT, NON_NEGATIVE, NUMBER, NUMBERS, PLAIN, POSITIVE, TEXT, Each, Maybe, read
@@ -91,15 +91,20 @@ def is_collection(folder: Path) -> bool:
 def folders(root: Path) -> Iterator[Path]:
     """Folders below `root` that hold files of a run, half-written ones too, in order of their paths.
 
-    A run may lie in another's folder, as with `--out runs` and then `--out runs/walk`.
+    A run may lie in another's folder, as with `--out runs` and then `--out runs/walk`. Links to folders are not
+    followed, so that a run that has a second name counts once. A folder that can't be read is named on stderr.
     """
     if not root.is_dir():
         raise DataError(f"{root} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
-    for current, inner, names in os.walk(root):
+    for current, inner, names in os.walk(root, onerror=_warn):
         if {"config.json", "result.json", "evaluations.csv"} & set(names):
             yield Path(current)
             inner[:] = set(inner) - OWN_FOLDERS
         inner[:] = sorted(name for name in inner if not name.startswith("."))
+
+
+def _warn(error: OSError) -> None:
+    progress.warn(f"could not look for runs in {error.filename}: {error.strerror}")
 
 
 def config_as_written(folder: Path) -> dict[str, Any]:
