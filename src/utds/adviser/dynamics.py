@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Verdict = Literal["same", "different", "unknown", "trusted"]
 
 LOOKED_AT = 60_000  # transitions of a dataset
+_CHECK = "two-sided"  # names the check as it is now: findings that were kept of another are found again
 COMMON = 0.05  # least chance of either dataset at a state-action where both count as having been
 LEAST_SHARE = 0.05  # of the candidate's transitions that must be comparable, below which nothing can be said
 LEAST_EPISODES = 6  # of a dataset, and that tell something of how the two differ
@@ -100,7 +101,7 @@ def refuse_different(datasets: Sequence[Dataset], kept: Path | None = None) -> N
     if len(datasets) < 2:
         return
     main, *others = datasets
-    digests = "/".join([main.digest, *sorted(data.digest for data in others)])
+    digests = "/".join([_CHECK, main.digest, *sorted(data.digest for data in others)])
     path = None if kept is None else kept / f"{hashlib.sha256(digests.encode()).hexdigest()[:16]}.json"
     if path is not None and (before := _kept_finding(path)):
         found = before["refused"]
