@@ -17,7 +17,7 @@ from utds.data.lake import share
 from utds.data.pool import Pool
 from utds.evaluation.rollout import act
 from utds.training import loop
-from utds.uncertainty.measure import gamma
+from utds.uncertainty.measure import of_critics
 
 # robot: (own task, shared task, task left out), (own, shared, left-out) episodes
 SETTINGS = {
@@ -48,7 +48,7 @@ def measured(policy: Policy, algorithm: base.Algorithm, pool: Pool, left_out: Da
     batch = pool.sample(jax.random.key(SEED), SAMPLE)
     states, actions = np.asarray(batch.observations), np.asarray(batch.actions)
     random = np.random.default_rng(SEED)
-    known = gamma(policy, states, actions)[0]
+    known = of_critics(policy, states, actions)[0]
     strange = random.choice(left_out.size, SAMPLE)
     columns = share(left_out).take(strange)
     unknown = {
@@ -57,7 +57,7 @@ def measured(policy: Policy, algorithm: base.Algorithm, pool: Pool, left_out: Da
         "policy's actions": (states, act(algorithm, policy, states)),
         "states left out": (np.asarray(columns.observations), np.asarray(columns.actions)),
     }
-    return {name: auroc(gamma(policy, *pairs)[0], known) for name, pairs in unknown.items()}
+    return {name: auroc(of_critics(policy, *pairs)[0], known) for name, pairs in unknown.items()}
 
 
 def robot(name: str, steps: int) -> list[dict[str, object]]:

@@ -162,14 +162,15 @@ def options(function: Callable) -> Iterator[Option]:
     """Of a command's signature; a dataclass among its parameters stands for its fields."""
     hints = typing.get_type_hints(function, include_extras=True)
     for name, parameter in inspect.signature(function).parameters.items():
-        if dataclasses.is_dataclass(hints[name]):
-            inner = typing.get_type_hints(hints[name], include_extras=True)
-            for field in dataclasses.fields(hints[name]):
+        hint = hints[name].__origin__ if typing.get_origin(hints[name]) is typing.Annotated else hints[name]
+        if dataclasses.is_dataclass(hint):
+            inner = typing.get_type_hints(hint, include_extras=True)
+            for field in dataclasses.fields(hint):
                 required = field.default is dataclasses.MISSING
                 yield _option(field.name, inner[field.name], required, positional=required)
         else:
             required, positional = parameter.default is parameter.empty, parameter.kind is parameter.POSITIONAL_ONLY
-            yield _option(name, hints[name], required, positional)
+            yield _option(name, hint, required, positional)
 
 
 def _option(name: str, hint: Any, required: bool, positional: bool) -> Option:

@@ -55,7 +55,8 @@ def test_policies_are_kept_without_evaluations(folder):
 
 def test_several_runs_on_one_pool(folder, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    main(["evaluate", *paths(folder), "--offline", "--all-steps", *QUICK])
+    monkeypatch.chdir(folder / "runs")  # short names, wherever temporary folders are
+    main(["evaluate", "alone", "shared", "--offline", "--all-steps", *QUICK])
     said = capsys.readouterr().out
     assert "…" not in said  # names stay whole: of two seeds and of one, each at two steps
     assert (said.count("\n alone "), said.count("\n shared ")) == (4, 2)

@@ -239,7 +239,7 @@ def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, adv
         for k, (_, observations, actions) in enumerate(points):
             chosen = act(run.algorithm, policy, observations)
             for which, at in enumerate((actions, chosen)):
-                found[i, which, :, k] = fitted.gamma(observations, at), *_of_critics(policy, observations, at)
+                found[i, which, :, k] = fitted.gamma(observations, at), *of_critics(policy, observations, at)
             advance()
     sigma = float(found[:, 0, 2].std(axis=(1, 2)).mean())
     common, critics, q = np.moveaxis(found.mean(axis=0), 1, 0)  # [2, K, n] each
@@ -247,7 +247,7 @@ def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, adv
     return Judgement(label, run, data, policy_part, sigma, fitted)
 
 
-def _of_critics(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def of_critics(policy: Policy, observations: np.ndarray, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Γ(s, a) [n] of a policy's critics and their mean Q(s, a) [n]."""
     blocks = [slice(i, i + BLOCK) for i in range(0, len(observations), BLOCK)]
     found = [_gamma_and_q(policy, observations[rows], actions[rows]) for rows in blocks]
