@@ -1,46 +1,48 @@
-"""The tables and figure of ../robots.md from finished matrices: python docs/results/robots/page.py runs/robots*
+"""The tables and the figure of ../robots.md from finished matrices: python docs/results/robots/page.py runs/robots*
 
 Adds the runs to scores.csv beside this file, which has those of before, writes report.html and gains.svg from all of
-them, and prints the tables.
+them, and puts the tables into the page, each between its two comments.
 """
 
 import csv
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
-from utds import algorithms, figures, report
+from utds import algorithms, figures, files, report
 from utds.report import aggregate, findings, text
-from utds.report.aggregate import Interval, Scores
+from utds.report.aggregate import Scores
 from utds.report.load import OWN
-from utds.report.table import Outcome, Study
+from utds.report.table import Outcome, Setting, Study
 
 HERE = Path(__file__).parent
+PAGE = HERE.parent / "robots.md"
 KINDS = ("random", "medium-replay", "medium", "expert")
 NOT_EXPERT = KINDS[:3]
 RESAMPLES = 10_000
 
 Pair = tuple[Outcome, Outcome]  # with sharing, without
+Rows = Iterator[tuple[object, ...]]  # of a table; the first is its head
 
 
-def pairs(study: Study, algorithm: str, kept: Callable[[Outcome], bool] = lambda _: True) -> list[Pair]:
+def pairs(study: Study, algorithm: str, kept: Callable[[Setting], bool] = lambda _: True) -> list[Pair]:
     """Settings of one source that ran both ways."""
     found = findings.paired(study, algorithm, findings.EVERYTHING)
-    return [(shared, alone) for shared, alone in found if shared.setting.pairs and kept(shared)]
+    return [(shared, alone) for shared, alone in found if shared.setting.pairs and kept(shared.setting)]
 
 
-def gain(found: list[Pair]) -> Interval | None:
-    """The mean difference of last scores over settings, with its interval."""
-    if not found:
-        return None
+def change(pair: Pair) -> float:
+    """What sharing adds in one setting: the difference of mean last scores."""
+    return float(pair[0].final.mean() - pair[1].final.mean())
+
+
+def over_seeds(found: list[Pair]) -> str:
+    """The mean difference with its interval over repeats: how much other seeds of the learner would change it."""
     shared, alone = (Scores.of([pair[side].final for pair in found]) for side in (0, 1))
-    return aggregate.bootstrap(aggregate.gain, shared, alone)
-
-
-def written(found: Interval | None) -> str:
-    return "–" if found is None else text.interval(found, plus=True)
+    return text.interval(aggregate.bootstrap(aggregate.gain, shared, alone), plus=True)
 
 
 def over_settings(values: list[float]) -> str:
@@ -60,172 +62,250 @@ def label(name: str) -> str:
     return known.label if known else name
 
 
-def row(*cells: object) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |")
+def whole(study: Study) -> list[str]:
+    """Algorithms that ran on every setting, both ways."""
+    most = max(len(pairs(study, name)) for name in study.sharing)
+    return [name for name in study.sharing if len(pairs(study, name)) == most]
 
 
-def header(*names: str) -> None:
-    row(*names)
-    row(*("---" for _ in names))
+def iqm(outcomes: list[Outcome]) -> str:
+    return f"{float(aggregate.iqm(Scores.of([outcome.final for outcome in outcomes]))):.1f}"
 
 
-def gains(study: Study) -> None:
-    """What sharing adds, by kind of own data and by robot."""
-    print("\n### Gain from sharing, in points of the normalised score\n")
-    header("method", *KINDS, *study.domains, "all", "settings that gain")
-    for name in study.sharing:
+def seeds(found: list[Pair]) -> str:
+    counts = sorted({len(outcome.seeds) for pair in found for outcome in pair})
+    return " to ".join(map(str, counts[:: max(1, len(counts) - 1)]))
+
+
+def methods(study: Study) -> Rows:
+    """Every method that ran everywhere: its level, and what sharing adds."""
+    yield (
+        "method",
+        "seeds",
+        "own data alone, IQM",
+        "with sharing, IQM",
+        "gain, own data not expert",
+        "gain, own data expert",
+    )
+    for name in whole(study):
         found = pairs(study, name)
-        rises = sum(shared.final.mean() > alone.final.mean() for shared, alone in found)
-        by_kind = (gain(pairs(study, name, lambda cell, k=kind: cell.setting.kind == k)) for kind in KINDS)
-        by_domain = (
-            gain(pairs(study, name, lambda cell, d=domain: cell.setting.domain == d)) for domain in study.domains
-        )
-        row(
-            label(name),
-            *map(written, by_kind),
-            *map(written, by_domain),
-            written(gain(found)),
-            f"{rises} of {len(found)}",
-        )
+        gains = []
+        for kinds in (NOT_EXPERT, KINDS[3:]):
+            each = [change(pair) for pair in found if pair[0].setting.kind in kinds]
+            gains.append(f"{over_settings(each)}, {sum(value > 0 for value in each)} of {len(each)} rise")
+        levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
+        yield label(name), seeds(found), *levels, *gains
+    recorded = [found for s in study.settings if s.source == OWN and (found := study.recorded(s))]
+    for place, words in enumerate(("recorded data", "best tenth of its episodes")):
+        yield words, "–", f"{float(aggregate.iqm(Scores.of([[pair[place]] for pair in recorded]))):.1f}", "–", "–", "–"
 
 
-def gains_over_settings(study: Study) -> None:
-    """The same gains with intervals over settings, with and without expert data."""
-    print("\n### Gain from sharing, with intervals over settings\n")
-    scopes = (*study.domains, "all")
-    header("method", "own data", *scopes, "settings that gain")
+def robots(study: Study) -> Rows:
+    """The level with sharing, by robot."""
+    yield "with sharing, IQM", *study.domains, "all"
+    for name in whole(study):
+        found = pairs(study, name)
+        each = ([p[0] for p in found if p[0].setting.domain == domain] for domain in study.domains)
+        yield label(name), *map(iqm, each), iqm([pair[0] for pair in found])
+
+
+def kinds(study: Study) -> Rows:
+    """UTDS without and with sharing, by robot and kind of own data."""
+    yield "own data", *KINDS, "all"
+    for domain in study.domains:
+        found = pairs(study, "utds", lambda setting, d=domain: setting.domain == d)
+        parts = [[pair for pair in found if pair[0].setting.kind == kind] for kind in KINDS]
+        yield domain, *(_levels(part) for part in (*parts, found))
+    found = pairs(study, "utds")
+    parts = [[pair for pair in found if pair[0].setting.kind == kind] for kind in KINDS]
+    yield "gain, points", *(text.signed(float(np.mean([*map(change, part)])), 1) for part in (*parts, found))
+
+
+def _levels(found: list[Pair]) -> str:
+    shared, alone = (np.mean([pair[side].final.mean() for pair in found]) for side in (0, 1))
+    return f"{alone:z.0f} → {shared:z.0f}"
+
+
+def by_kind(study: Study) -> Rows:
+    """Every method without and with sharing, by kind of own data; in brackets how many settings, where not all ran."""
+    tasks = len({setting.task for setting in study.settings})
+    yield "own data alone → with sharing", *KINDS
     for name in study.sharing:
-        for words, kinds in (("not expert", NOT_EXPERT), ("expert", KINDS[3:])):
-            found = pairs(study, name, lambda cell, k=kinds: cell.setting.kind in k)
-            each = [(cell.setting.domain, cell.final.mean() - alone.final.mean()) for cell, alone in found]
-            columns = ([gain for domain, gain in each if scope in (domain, "all")] for scope in scopes)
-            rises = sum(gain > 0 for _, gain in each)
-            row(label(name), words, *map(over_settings, columns), f"{rises} of {len(each)}")
+        parts = (pairs(study, name, lambda setting, k=kind: setting.kind == k) for kind in KINDS)
+        yield label(name), *(_levels(p) + (f" ({len(p)})" if len(p) < tasks else "") if p else "–" for p in parts)
 
 
-def rivals(study: Study) -> None:
+def gains(study: Study) -> Rows:
+    """What sharing adds, by robot, with and without expert data."""
+    yield "method", "own data", *study.domains, "all", "settings that gain"
+    for name in study.sharing:
+        for words, chosen in (("not expert", NOT_EXPERT), ("expert", KINDS[3:])):
+            found = pairs(study, name, lambda setting, k=chosen: setting.kind in k)
+            if found:
+                each = [(pair[0].setting.domain, change(pair)) for pair in found]
+                columns = ([gain for domain, gain in each if domain == scope] for scope in study.domains)
+                every = [gain for _, gain in each]
+                rises = f"{sum(gain > 0 for gain in every)} of {len(every)}"
+                yield label(name), words, *map(over_settings, columns), over_settings(every), rises
+
+
+def repeats(study: Study) -> Rows:
+    """UTDS seed by seed, and its gains with intervals over seeds."""
+    yield (
+        "seed",
+        "own data alone, IQM",
+        "with sharing, IQM",
+        "gain, not expert",
+        "gain, expert",
+        "settings that gain, not expert",
+    )
+    found = pairs(study, "utds")
+    numbers = sorted(set.intersection(*(set(outcome.seeds) for pair in found for outcome in pair)))
+    if len(numbers) < 2:
+        return
+    for number in numbers:
+        scores = np.array([[outcome.final[list(outcome.seeds).index(number)] for outcome in pair] for pair in found])
+        expert = np.array([pair[0].setting.kind == "expert" for pair in found])
+        levels = (float(aggregate.iqm(Scores.of(scores[:, [side]]))) for side in (1, 0))
+        each = scores[:, 0] - scores[:, 1]
+        means = (text.signed(float(part.mean()), 1) for part in (each[~expert], each[expert]))
+        yield number, *(f"{level:.1f}" for level in levels), *means, f"{(each[~expert] > 0).sum()} of {(~expert).sum()}"
+    plain, expert = ([p for p in found if (p[0].setting.kind == "expert") == wanted] for wanted in (False, True))
+    rises = f"{sum(change(pair) > 0 for pair in plain)} of {len(plain)}"
+    levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
+    yield "all, with intervals over seeds", *levels, over_seeds(plain), over_seeds(expert), rises
+
+
+def repeats_by_robot(study: Study) -> Rows:
+    """UTDS's gain by robot, own data not expert, with both kinds of intervals."""
+    yield "gain, own data not expert", *study.domains, "all"
+    found = pairs(study, "utds", lambda setting: setting.kind in NOT_EXPERT)
+    parts = [[pair for pair in found if pair[0].setting.domain == domain] for domain in study.domains]
+    yield "interval over settings", *(over_settings([*map(change, part)]) for part in (*parts, found))
+    yield "interval over seeds", *map(over_seeds, (*parts, found))
+
+
+def rivals(study: Study) -> Rows:
     """UTDS less every rival, both with sharing and both without, on the settings that both ran."""
-    print("\n### UTDS less its rivals, points\n")
-    scopes = (*study.domains, "all")
-    header("rival", "data", *scopes, "UTDS is above in")
+    yield "UTDS less", "data", *study.domains, "all", "UTDS is above in"
     for name in study.algorithms:
         for words, wanted in (("own and shared", False), ("own", True)):
             each = [
-                (s.domain, study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean())
+                (s.domain, float(study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean()))
                 for s in study.settings
                 if name != "utds" and (s.source == OWN) == wanted and {(s, "utds"), (s, name)} <= set(study.outcomes)
             ]
             if each:
-                columns = ([value for domain, value in each if scope in (domain, "all")] for scope in scopes)
-                above = sum(value > 0 for _, value in each)
-                row(label(name), words, *map(over_settings, columns), f"{above} of {len(each)}")
+                columns = ([value for domain, value in each if domain == scope] for scope in study.domains)
+                every = [value for _, value in each]
+                above = f"{sum(value > 0 for value in every)} of {len(every)}"
+                yield label(name), words, *map(over_settings, columns), over_settings(every), above
 
 
-def levels(study: Study) -> None:
-    """UTDS without and with sharing, by robot and kind of own data."""
-    print("\n### UTDS: mean score with own data alone → with sharing\n")
-    header("robot", *KINDS)
-    for domain in study.domains:
-        cells = []
-        for kind in KINDS:
-            found = pairs(study, "utds", lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k))
-            shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
-            cells.append(f"{np.mean(alone):z.0f} → {np.mean(shared):z.0f}" if found else "–")
-        row(domain, *cells)
-
-
-def methods(study: Study) -> None:
-    """Every method without and with sharing, by kind of own data; in brackets how many settings, where not all ran."""
-    print("\n### Mean score with own data alone → with sharing\n")
-    tasks = len({s.task for s in study.settings})
-    header("method", *KINDS)
-    for name in study.sharing:
-        cells = []
-        for kind in KINDS:
-            found = pairs(study, name, lambda cell, k=kind: cell.setting.kind == k)
-            shared, alone = ([pair[side].final.mean() for pair in found] for side in (0, 1))
-            some = f" ({len(found)})" if len(found) < tasks else ""
-            cells.append(f"{np.mean(alone):z.0f} → {np.mean(shared):z.0f}{some}" if found else "–")
-        row(label(name), *cells)
-
-
-def better_sources(study: Study) -> None:
+def better_sources(study: Study) -> Rows:
     """What sharing adds, by whether the shared episodes beat the own data's: best tenth against best tenth."""
-    print("\n### Gain from sharing, by whose best tenth of episodes returns more, with intervals over settings\n")
     with open(HERE / "regret.csv", newline="", encoding="utf-8") as file:
         told = [line for line in csv.DictReader(file) if line["place"]]
     shared_best = {tuple(line[name].split("/")[0] for name in ("main", "shared")): line["best tenth"] for line in told}
-    header("method", "the better episodes are", "gain", "settings that gain")
+    yield "method", "the better episodes are", "gain from sharing, points", "settings that gain"
     for name in study.sharing:
-        gains: dict[bool, list[float]] = {True: [], False: []}
-        for cell, alone in pairs(study, name):
-            best = shared_best[cell.setting.task, f"{cell.setting.domain}-{cell.setting.source}"]
-            recorded = next(found.recorded for found in alone.results if found.recorded)
-            gains[float(best) > recorded[1]].append(float(cell.final.mean() - alone.final.mean()))
+        found: dict[bool, list[float]] = {True: [], False: []}
+        for pair in pairs(study, name):
+            setting = pair[0].setting
+            best = shared_best[setting.task, f"{setting.domain}-{setting.source}"]
+            recorded = next(result.recorded for result in pair[1].results if result.recorded)
+            found[float(best) > recorded[1]].append(change(pair))
         for words, better in (("shared", True), ("own", False)):
-            rises = sum(value > 0 for value in gains[better])
-            row(label(name), words, over_settings(gains[better]), f"{rises} of {len(gains[better])}")
+            rises = sum(value > 0 for value in found[better])
+            yield label(name), words, over_settings(found[better]), f"{rises} of {len(found[better])}"
 
 
-def aggregates(study: Study) -> None:
-    """Every method over the settings that all of them ran."""
+def aggregates(study: Study) -> Rows:
+    """Every method over the settings that all of them ran, everywhere and by robot."""
+    wanted = ("mean", "median", "IQM", "gap to 50", "gap to 100")
+    yield "robot", "method", "data", *wanted
     for scope in findings.scopes(study):
         found = findings.aggregates(study, "final", scope)
-        if found is None:
-            continue
-        print(f"\n### {scope.capitalize()}: last scores over {len(found.settings)} settings\n")
-        names = list(found.rows[0].statistics)
-        header("method", "data", *names)
-        for line in found.rows:
-            data = "own" if line.alone else "own and shared"
-            row(label(line.algorithm), data, *(text.interval(line.statistics[name]) for name in names))
+        for row in found.rows if found else ():
+            data = "own" if row.alone else "own and shared"
+            yield scope, label(row.algorithm), data, *(text.interval(row.statistics[name]) for name in wanted)
 
 
-def statements(study: Study) -> None:
+def statements(study: Study) -> Rows:
     """The paper's signs against these."""
-    print("\n### The paper's statements\n")
-    header("the paper's", "here")
+    yield "the paper says", "here"
     mains = [s for s in study.settings if s.source == OWN and {(s, "utds"), (s, "cql")} <= set(study.outcomes)]
     if mains:
         pbrl, cql = (np.mean([study.outcomes[s, name].final.mean() for s in mains]) for name in ("utds", "cql"))
         recorded = np.mean([found[0] for s in mains if (found := study.recorded(s))])
-        row(
-            "own data alone: PBRL, which is UTDS there, above the recorded data above CQL, on the mean",
-            f"PBRL {pbrl:.1f}, recorded data {recorded:.1f}, CQL {cql:.1f} ({len(mains)} settings)",
-        )
+        values = f"PBRL {pbrl:.1f}, recorded data {recorded:.1f}, CQL {cql:.1f}, over {len(mains)} settings"
+        yield "with own data alone PBRL (UTDS without sharing) is above the recorded data, and that above CQL", values
     for domain, paper in (("walker", "+56"), ("quadruped", "−1"), ("jaco", "−52")):
-        found = pairs(study, "cql", lambda cell, d=domain: cell.setting.domain == d)
-        change = None
-        if found:
-            each = [np.mean([r.returns.values[-1] for r in cell.seeds.values()]) for pair in found for cell in pair]
-            change = float(np.mean(each[::2]) - np.mean(each[1::2]))
-        row(
-            f"sharing changes CQL's return on the {domain} by {paper}",
-            "–" if change is None else text.signed(change, 0),
+        each = [
+            np.mean([seed.returns.values[-1] for seed in pair[0].seeds.values()])
+            - np.mean([seed.returns.values[-1] for seed in pair[1].seeds.values()])
+            for pair in pairs(study, "cql", lambda setting, d=domain: setting.domain == d)
+        ]
+        came = f"{text.signed(float(np.mean(each)), 0)}, over {len(each)} settings" if each else "–"
+        yield f"sharing changes CQL's mean return on the {domain} by {paper}", came
+    for words, chosen in (
+        ("gains where own data is not an expert's", NOT_EXPERT),
+        ("loses little where it is", KINDS[3:]),
+    ):
+        values = [change(pair) for pair in pairs(study, "utds", lambda setting, k=chosen: setting.kind in k)]
+        yield (
+            f"UTDS {words}",
+            f"{over_settings(values)}, rises in {sum(v > 0 for v in values)} of {len(values)} settings",
         )
-    plain = pairs(study, "utds", lambda cell: cell.setting.kind in NOT_EXPERT)
-    rises = sum(shared.final.mean() > alone.final.mean() for shared, alone in plain)
-    row("UTDS gains on data that is not expert", f"{written(gain(plain))}; {rises} of {len(plain)} settings")
-    expert = pairs(study, "utds", lambda cell: cell.setting.kind == "expert")
-    row("and loses little on expert data", written(gain(expert)))
-    overall = findings.aggregates(study, "final", findings.EVERYTHING)
-    if overall is not None:
-        rows = sorted((r for r in overall.rows if not r.alone), key=lambda r: -r.statistics["IQM"].value)
-        order = ", ".join(f"{label(r.algorithm)} {r.statistics['IQM'].value:.1f}" for r in rows)
-        row("with sharing, UTDS is above CDS and CQL", f"IQM: {order}")
+    for name in ("cql", "cds"):
+        both = [s for s in study.settings if s.pairs and {(s, "utds"), (s, name)} <= set(study.outcomes)]
+        less = [float(study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean()) for s in both]
+        if less:
+            came = f"{over_settings(less)}, above it in {sum(value > 0 for value in less)} of {len(less)} settings"
+            yield f"with sharing UTDS is above {'Direct Sharing (CQL)' if name == 'cql' else label(name)}", came
 
 
-def settings(study: Study) -> None:
+def settings(study: Study) -> Rows:
     """Every setting: what was recorded, and every method's mean last score."""
-    print("\n### Every setting: mean last score\n")
     names = study.algorithms
-    header("task", "own data", "shared", "recorded", "best tenth", *map(label, names))
+    yield "task", "own data", "shared", "recorded", "best tenth", *map(label, names)
     for setting in study.settings:
         recorded = study.recorded(setting) or (float("nan"),) * 2
-        cells = (study.outcomes.get((setting, name)) for name in names)
-        values = (str(round(float(cell.final.mean()))) if cell else "" for cell in cells)  # without a -0
+        outcomes = (study.outcomes.get((setting, name)) for name in names)
+        values = (str(round(float(found.final.mean()))) if found else "" for found in outcomes)  # without a -0
         shared = "–" if setting.source == OWN else setting.source
-        row(setting.task, setting.kind, shared, *(f"{value:z.0f}" for value in recorded), *values)
+        yield setting.task, setting.kind, shared, *(f"{value:z.0f}" for value in recorded), *values
+
+
+TABLES: dict[str, Callable[[Study], Rows]] = {
+    "methods": methods,
+    "robots": robots,
+    "kinds": kinds,
+    "by-kind": by_kind,
+    "gains": gains,
+    "repeats": repeats,
+    "repeats-by-robot": repeats_by_robot,
+    "rivals": rivals,
+    "better-sources": better_sources,
+    "aggregates": aggregates,
+    "statements": statements,
+    "settings": settings,
+}
+
+
+def markdown(rows: Rows) -> str:
+    head, *body = rows
+    lines = [head, ("---",) * len(head), *body]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def filled(page: str, study: Study) -> str:
+    """The page with its tables made from these runs."""
+
+    def table(match: re.Match[str]) -> str:
+        return f"{match[1]}\n\n{markdown(TABLES[match[2]](study))}\n\n{match[3]}"
+
+    return re.sub(r"(<!-- table: ([a-z-]+) -->)\n.*?\n(<!-- end -->)", table, page, flags=re.DOTALL)
 
 
 def draw_gains(study: Study) -> None:
@@ -235,10 +315,7 @@ def draw_gains(study: Study) -> None:
             for place, name in enumerate(study.sharing):
                 colour, once = algorithms.entries()[name].colour, label(name)
                 for x, kind in enumerate(KINDS):
-                    chosen = pairs(
-                        study, name, lambda c, d=domain, k=kind: (c.setting.domain, c.setting.kind) == (d, k)
-                    )
-                    each = [shared.final.mean() - alone.final.mean() for shared, alone in chosen]
+                    each = [*map(change, pairs(study, name, lambda s, d=domain, k=kind: (s.domain, s.kind) == (d, k)))]
                     where = x + (place - (len(study.sharing) - 1) / 2) * 0.8 / len(study.sharing)
                     axes.plot([where] * len(each), each, ".", color=colour, markersize=5, alpha=0.5)
                     if each:
@@ -257,15 +334,7 @@ def main(roots: list[Path]) -> None:
     study = report.study([*roots, HERE / "scores.csv"])
     report.write(study, HERE / "report.html", csv=HERE / "scores.csv")
     draw_gains(study)
-    gains(study)
-    gains_over_settings(study)
-    rivals(study)
-    levels(study)
-    methods(study)
-    better_sources(study)
-    aggregates(study)
-    statements(study)
-    settings(study)
+    files.write_text(PAGE, filled(PAGE.read_text(encoding="utf-8"), study))
     for line in (*study.warnings, *study.missing):
         print(f"- {line}", file=sys.stderr)
 

@@ -43,12 +43,16 @@ def read(trees: list[Path]) -> Study:
 
 
 def collect(study: Study) -> dict[str, Scores]:
-    """The scores of every choice, by main dataset; of those alone where every choice has run."""
+    """The scores of every choice, by main dataset; of those alone where every choice has run.
+
+    Of the first seed alone, the only one that the runs of all sources have.
+    """
     found: dict[str, Scores] = {}
     for (setting, label), outcome in study.outcomes.items():
         if label == "utds":
             name = setting.source if setting.source in (OWN, ALL) else f"{setting.domain}-{setting.source}/replay"
-            found.setdefault(f"{setting.task}/{setting.kind}", {})[name] = float(outcome.final.mean())
+            first = list(outcome.seeds).index(0)
+            found.setdefault(f"{setting.task}/{setting.kind}", {})[name] = float(outcome.final[first])
     return {main: scores for main, scores in found.items() if {OWN, ALL} <= set(scores) and len(scores) > 3}
 
 
