@@ -309,14 +309,15 @@ def filled(page: str, study: Study) -> str:
 
 
 def draw_gains(study: Study) -> None:
-    """The gain of every method by kind of own data, a panel per robot."""
+    """The gain of every method that ran everywhere by kind of own data, a panel per robot."""
+    names = whole(study)
     with figures.panels(len(study.domains), 3.0 * len(study.domains), 2.8, sharey=True) as (figure, panels):
         for axes, domain in zip(panels, study.domains, strict=True):
-            for place, name in enumerate(study.sharing):
+            for place, name in enumerate(names):
                 colour, once = algorithms.entries()[name].colour, label(name)
                 for x, kind in enumerate(KINDS):
                     each = [*map(change, pairs(study, name, lambda s, d=domain, k=kind: (s.domain, s.kind) == (d, k)))]
-                    where = x + (place - (len(study.sharing) - 1) / 2) * 0.8 / len(study.sharing)
+                    where = x + (place - (len(names) - 1) / 2) * 0.8 / len(names)
                     axes.plot([where] * len(each), each, ".", color=colour, markersize=5, alpha=0.5)
                     if each:
                         axes.plot(where, np.mean(each), "_", color=colour, markersize=9, markeredgewidth=2, label=once)
@@ -326,8 +327,8 @@ def draw_gains(study: Study) -> None:
             axes.set_xticks(range(len(KINDS)), [kind.replace("-", "-\n") for kind in KINDS])
             axes.set_title(domain)
         panels[0].set_ylabel("gain from sharing, points")
-        panels[-1].legend(loc="upper right", fontsize="small")
-    figures.write(figure, HERE / "gains")
+        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(names))
+    files.write_text(HERE / "gains.svg", figures.svg(figure))
 
 
 def main(roots: list[Path]) -> None:
