@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from utds.adviser.advice import Advice, Candidate, worth
 from utds.adviser.coverage import Coverage, any_action, good_behaviour
@@ -105,5 +104,4 @@ def _named_apart(main: Dataset, candidates: Sequence[Dataset]) -> Iterator[Datas
         names = (other.name, *(f"{other.name} ({number})" for number in range(2, len(candidates) + 2)))
         name = next(name for name in names if name not in taken)
         taken.add(name)
-        named = other.name == name
-        yield other if named else Dataset(other._columns, other.lengths, replace(other.metadata, id=name), other.digest)
+        yield other if other.name == name else other.named(name)

@@ -340,6 +340,10 @@ class Dataset:
         chosen = replace(self.metadata, **({"id": None} | metadata))
         return Dataset.from_episodes((self.episode(int(index)) for index in episodes), **vars(chosen))
 
+    def named(self, id: str) -> "Dataset":
+        """The same data under another name; columns are shared, not copied."""
+        return Dataset(self._columns, self.lengths, replace(self.metadata, id=id), self.digest)
+
     def with_rewards(self, task: str, rewards: np.ndarray, labelling: str = KNOWN) -> "Dataset":
         """The same data labelled for a different task; columns are shared, not copied.
 
