@@ -29,7 +29,8 @@ Scores = dict[Key, float]
 def variant(result: Result) -> str:
     """What is unlike the preset, in words."""
     _, differences = algorithms.nearest_preset(result.algorithm, result.fields)
-    words = [f"{name}={value}" for name, value in differences.items()]
+    words = [result.algorithm] if result.algorithm != "utds" else []
+    words += [f"{name}={value}" for name, value in differences.items()]
     if result.config["rewards"] != KNOWN:
         words.append(f"rewards={result.config['rewards'].partition('@')[0]}")
     if "/" in result.source:  # only replay goes without saying
