@@ -40,7 +40,7 @@ ROOMS = (  # those of one row don't know each other
 # Imports that point to the right all the same: (module, what it imports), each with the reason. Remove, don't add.
 EXCEPTIONS = {
     ("utds.networks", "utds.data.pool"): "the type of a batch, for annotations only",
-    ("utds.data.weights", "utds.adviser.dynamics"): 'weights="dynamics" of `share`: loaded when it is asked for',
+    ("utds.data.pool", "utds.adviser.dynamics"): 'weights="dynamics" of `share`: loaded when it is asked for',
 }
 
 
@@ -48,7 +48,7 @@ EXCEPTIONS = {
 CIRCLES = {
     ("utds.data.dataset", "utds.data.build"): "Dataset.from_arrays and its like: the ways to make one are part of it",
     ("utds.data.dataset", "utds.data.store"): "Dataset.save",
-    ("utds.data.weights", "utds.adviser.dynamics"): 'weights="dynamics" of `share`, as above',
+    ("utds.data.pool", "utds.adviser.dynamics"): 'weights="dynamics" of `share`, as above',
 }
 
 When = Literal["load", "call", "never"]  # never: a block for type checkers

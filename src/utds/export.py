@@ -17,7 +17,7 @@ import numpy as np
 from utds import files
 from utds.algorithms import Algorithm, Policy
 from utds.algorithms.utds import uncertainty
-from utds.data.units import to_raw
+from utds.data.columns import to_raw
 from utds.errors import ConfigError, MissingExtra, TrainingError
 from utds.evaluation.rollout import act
 from utds.networks import MLP, Layer, LeakyLayer, Prior, SineLayer, TanhLayer, q_values

@@ -89,7 +89,7 @@ def broken(name: str, row: int, value: float) -> dict:
         ({"rewards": np.array([1, None, 2, 3, 4], object)}, r"rewards has dtype object"),
         ({"rewards": np.zeros(4)}, r"terminations has 5 rows, but rewards has 4"),
         ({"actions": np.zeros((4, 1))}, r"actions has 4 rows, but 2 episodes of 5 steps in all need 5"),
-        ({"observations": np.zeros((5, 2))}, r"observations has 5 rows.* need 7 \(one a step plus one an episode\)"),
+        ({"observations": np.zeros((5, 2))}, r"observations has 5 rows.* need 7 \(one per step plus one per episode\)"),
         ({"physics": np.zeros((5, 3))}, r"physics has 5 rows.* need 7"),
         ({"lengths": [2, 2]}, r"rewards has 5 rows, but 2 episodes of 4 steps in all need 4"),
         ({"lengths": [5, 0]}, r"episode 1 has 0 steps"),

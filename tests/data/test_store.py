@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from minari.storage import get_dataset_path
 
-from utds.data import ids, layout, store
+from utds.data import ids, store
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -36,7 +36,7 @@ def full(lengths: list[int], width: int = 3, seed: int = 0, **metadata) -> Datas
 
 
 def file_of(dataset: Dataset) -> Path:
-    return ids.folder(dataset.name) / "data" / layout.FILE
+    return ids.folder(dataset.name) / "data" / store.FILE
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -75,7 +75,7 @@ def test_a_column_lies_in_one_stretch():
 
 
 def test_columns_in_many_stretches_are_read_too(monkeypatch):
-    monkeypatch.setattr(layout, "_HEADER", 1)  # no room set aside: hdf5 puts headers between the episodes
+    monkeypatch.setattr(store, "_HEADER", 1)  # no room set aside: hdf5 puts headers between the episodes
     made = full([50] * 40, 30)
     kept = made.save("robot-walk/medium")
     described = store.read_metadata(ids.folder(kept.name))["utds"]["columns"]

@@ -10,7 +10,8 @@ import onnxruntime
 import pytest
 
 import utds
-from utds.data import store, units
+from utds.data import store
+from utds.data.columns import bounds_text, parse_bounds
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError, DataError
@@ -74,12 +75,12 @@ def test_bounds_that_cannot_be_are_refused(bounds, message):
 def test_bounds_as_people_write_them():
     data = Dataset.from_arrays(np.zeros((3, 1)), [[-45.0], [9.0]], np.zeros(2), action_bounds="-90:90")
     assert data.actions[:, 0].tolist() == [-0.5, np.float32(0.1)] and data.metadata.action_high == (90.0,)
-    assert units.parse("-90:90") == ((-90.0,), (90.0,)) and units.parse("-90,0:90,5") == (LOW, HIGH)
-    assert units.text(LOW, HIGH) == "[-90 0, 90 5]" and units.text((), ()) == "[-1, 1]"
-    assert units.text((-2.0, -2.0), (2.0, 2.0)) == "[-2, 2]"
+    assert parse_bounds("-90:90") == ((-90.0,), (90.0,)) and parse_bounds("-90,0:90,5") == (LOW, HIGH)
+    assert bounds_text(LOW, HIGH) == "[-90 0, 90 5]" and bounds_text((), ()) == "[-1, 1]"
+    assert bounds_text((-2.0, -2.0), (2.0, 2.0)) == "[-2, 2]"
     for wrong in ("90", "a:b", "1:2:3", "--1:2", "-:2"):
         with pytest.raises(ConfigError, match="action bounds"):
-            units.parse(wrong)
+            parse_bounds(wrong)
 
 
 def test_other_bounds_are_not_shared():

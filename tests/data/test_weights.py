@@ -10,7 +10,7 @@ from utds.adviser import dynamics
 from utds.data import pool as pool_module
 from utds.data.dataset import Dataset
 from utds.data.lake import share
-from utds.data.weights import ReturnWeights, Source, can_be_remade, running
+from utds.data.pool import ReturnWeights, Source, can_be_remade, running
 from utds.errors import ConfigError, DataError
 
 LENGTHS = ([3, 4], [5], [2, 2])

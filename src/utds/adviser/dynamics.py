@@ -26,7 +26,7 @@ from utds.errors import ConfigError, DataError
 from utds.networks import Normalizer, divisor
 
 if TYPE_CHECKING:
-    from utds.data.weights import Source
+    from utds.data.pool import Source
 
 Verdict = Literal["same", "different", "unknown", "trusted"]
 

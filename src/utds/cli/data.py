@@ -129,7 +129,8 @@ def import_(
     from rich.text import Text
 
     from utds import terminal
-    from utds.data import ids, summary, units
+    from utds.data import ids, summary
+    from utds.data.columns import parse_bounds
     from utds.data.formats import importing
 
     if not source_and_id or len(source_and_id) % 2:
@@ -141,7 +142,7 @@ def import_(
         format=format,
         columns=_columns(columns),
         task_from=task_from,
-        actions=None if actions is None else units.parse(actions),
+        actions=None if actions is None else parse_bounds(actions),
         download=download,
     )
     pairs = list(zip(source_and_id[::2], source_and_id[1::2], strict=True))

@@ -11,19 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import units
 from utds.data.columns import (
     BLOCK,
+    BOUNDS_FOUND,
     COLUMNS,
     ZERO,
     Episode,
     Metadata,
+    bounds_found,
+    bounds_of,
     cast,
     check_chained,
-    check_continues,
     check_count,
+    check_endings,
     check_finite,
     episode_lengths,
+    parse_bounds,
+    to_unit,
 )
 from utds.data.dataset import Dataset
 from utds.errors import DataError
@@ -60,9 +64,8 @@ class Builder:
                 raise DataError(f"{name} has {lacks}{field}, unlike the first; record it for all or for none")
             rows, needed = len(given[field]), len(episode.rewards) + COLUMNS[field].per_episode
             if rows != needed:  # in the whole it could be made up for by another episode
-                raise DataError(
-                    f"{name} has {rows} rows of {field} and {len(episode.rewards)} steps; {needed} are needed"
-                )
+                steps = len(episode.rewards)
+                raise DataError(f"{name} has {rows} rows of {field} and {steps} steps; {needed} are needed")
             self._columns[field].append(name, given[field])
         self._lengths.append(len(episode.rewards))
         self._ended.append(bool(episode.terminated))
@@ -78,7 +81,9 @@ class Builder:
             raise DataError("nothing was recorded: a dataset needs at least one episode")
         lengths, ended = np.array(self._lengths), np.array(self._ended)
         given = {name: column.take() for name, column in self._columns.items()}
-        given["terminations"], given["truncations"] = _flags(lengths, ended)
+        last = np.cumsum(lengths) - 1
+        given["terminations"], given["truncations"] = np.zeros((2, int(lengths.sum())), np.bool_)
+        given["terminations"][last], given["truncations"][last] = ended, ~ended
         return given, lengths
 
 
@@ -130,18 +135,22 @@ class Marks:
             values = getattr(self, name)
             marks[name] = np.zeros(count, np.bool_) if values is None else cast(name, values, np.bool_, None)
             if len(marks[name]) != count:
-                raise DataError(f"{name} has {len(marks[name])} rows, but rewards has {count}; both need one a step")
+                raise DataError(f"{name} has {len(marks[name])} rows, but rewards has {count}; both need one per step")
         if self.lengths is not None:
             steps = episode_lengths(self.lengths)
         elif self.episode_index is not None:
             steps = lengths_of(self.episode_index)
         else:
-            steps = _between_marks(marks["terminations"] | marks["truncations"])
+            if count == 0:
+                raise DataError("rewards is empty; a dataset needs at least one step")
+            ends = marks["terminations"] | marks["truncations"]
+            ends[-1] = True
+            steps = np.diff(np.flatnonzero(ends), prepend=-1)
         check_count("rewards", count, steps, 0)
-        check_continues(marks["terminations"] | marks["truncations"], steps)
         last = np.cumsum(steps) - 1
         cut = marks["truncations"].copy()
         cut[last] |= ~marks["terminations"][last]  # where no end is marked, the recording was cut
+        check_endings(marks["terminations"], cut, steps)
         return steps, marks["terminations"], cut
 
 
@@ -246,40 +255,21 @@ def lengths_of(episode_index: object) -> np.ndarray:
     return np.diff(np.append(first, len(index)))
 
 
-def _flags(lengths: np.ndarray, ended: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Terminations and truncations [N] of episodes of these lengths [E], of which some truly `ended` [E]."""
-    last = np.cumsum(lengths) - 1
-    terminations, truncations = np.zeros((2, int(lengths.sum())), np.bool_)
-    terminations[last] = ended
-    truncations[last] = ~ended
-    return terminations, truncations
-
-
 def _scaled(actions: object, bounds: ActionBounds, lengths: np.ndarray) -> tuple[object, dict[str, Any]]:
     """Actions in [-1, 1], and what the metadata say about their unit."""
     if bounds is None:
         return actions, {}
     if isinstance(bounds, str):
-        bounds = units.parse(bounds)
-    raw = np.asarray(actions)
-    raw = cast("actions", raw, raw.dtype.type, 0)
+        bounds = parse_bounds(bounds)
+    raw = cast("actions", actions, None, 0)
     check_count("actions", len(raw), lengths, 0)
     check_finite("actions", raw, lengths, 0)
-    low, high = units.found(raw) if isinstance(bounds, str) else units.bounds(bounds, raw.shape[1])
+    auto = isinstance(bounds, str)
+    low, high = bounds_found(raw) if auto else bounds_of(bounds, raw.shape[1])
     described: dict[str, Any] = {"action_low": tuple(low), "action_high": tuple(high)}
-    if isinstance(bounds, str):
-        described["description"] = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"
-    return units.to_unit(raw, low, high, lengths), described
-
-
-def _between_marks(ends: np.ndarray) -> np.ndarray:
-    """Lengths of the episodes that end where marked, and at the last step."""
-    if len(ends) == 0:
-        raise DataError("rewards is empty; a dataset needs at least one step")
-    last = np.flatnonzero(ends)
-    if not ends[-1]:
-        last = np.append(last, len(ends) - 1)
-    return np.diff(last, prepend=-1)
+    if auto:
+        described["description"] = BOUNDS_FOUND
+    return to_unit(raw, low, high, lengths), described
 
 
 def _sliceable(given: Any) -> Any:
@@ -300,6 +290,23 @@ def tiles(name: str, given: Any, width: int) -> Iterator[tuple[slice, slice, np.
         yield rows, slice(0, width), cast(name, given[rows], np.float32, width)
 
 
+def _pieces(
+    name: str, given: Any, width: int, lengths: np.ndarray
+) -> Iterator[tuple[int, slice, bool, slice, np.ndarray]]:
+    """The tiles of [N, width], cut where an episode ends.
+
+    Each as its episode, which steps these are, whether the episode's last is among them, which columns, and the values.
+    """
+    ends = np.cumsum(lengths)
+    for rows, columns, values in tiles(name, given, width):
+        begin, episode = rows.start, int(np.searchsorted(ends, rows.start, side="right"))
+        while begin < rows.stop:
+            end = min(int(ends[episode]), rows.stop)
+            part = values[begin - rows.start : end - rows.start]
+            yield episode, slice(begin, end), end == ends[episode], columns, part
+            begin, episode = end, episode + 1
+
+
 def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray) -> np.ndarray:
     """[N + E, O] from what each step leaves and reaches, both [N, O]; refuses steps that don't chain.
 
@@ -312,17 +319,14 @@ def _interleaved(observations: Any, next_observations: Any, lengths: np.ndarray)
     if _width("next_observations", after) != width:
         raise DataError(f"next_observations has shape {list(after.shape)}; [n, {width}] is needed")
     states = np.empty((len(before) + len(lengths), width), np.float32)
-    ends = np.cumsum(lengths)
-    for rows, columns, left in tiles("observations", before, width):
-        for episode, part, place in _pieces(rows, ends):
-            states[place.start + episode : place.stop + episode, columns] = left[part]
-    for rows, columns, reached in tiles("next_observations", after, width):
-        for episode, part, place in _pieces(rows, ends):
-            if place.stop == ends[episode]:
-                states[place.stop + episode, columns] = reached[part.stop - 1]
-            following = states[place.start + episode + 1 : place.stop + episode + 1, columns]
-            if (reached[part] != following).any():
-                check_chained(reached[part], following, lengths, place.start)
+    for episode, steps, _, columns, left in _pieces("observations", before, width, lengths):
+        states[steps.start + episode : steps.stop + episode, columns] = left
+    for episode, steps, last, columns, reached in _pieces("next_observations", after, width, lengths):
+        if last:
+            states[steps.stop + episode, columns] = reached[-1]
+        following = states[steps.start + episode + 1 : steps.stop + episode + 1, columns]
+        if (reached != following).any():
+            check_chained(reached, following, lengths, steps.start)
     return states
 
 
@@ -332,25 +336,15 @@ def _ends_repeated(states: Any, lengths: np.ndarray, done: np.ndarray) -> np.nda
     if isinstance(states, np.ndarray) and not done.any():
         return cast("observations", states, np.float32, width)
     found = np.empty((len(states) + int(done.sum()), width), np.float32)
-    ends, added = np.cumsum(lengths), np.cumsum(done) - done
-    for rows, columns, given in tiles("observations", states, width):
-        for episode, part, place in _pieces(rows, ends):
-            more = added[episode]
-            found[place.start + more : place.stop + more, columns] = given[part]
-            if done[episode] and place.stop == ends[episode]:
-                found[place.stop + more, columns] = given[part.stop - 1]
+    added = np.cumsum(done) - done
+    for episode, steps, last, columns, given in _pieces("observations", states, width, lengths):
+        begin, end = steps.start + added[episode], steps.stop + added[episode]
+        found[begin:end, columns] = given
+        if done[episode] and last:
+            found[end, columns] = given[-1]
     return found
 
 
 def _width(name: str, given: Any) -> int:
     """O of [N, O]."""
     return int(given.shape[1]) if hasattr(given, "tiles") else cast(name, given[:1], np.float32, 0).shape[1]
-
-
-def _pieces(rows: slice, ends: np.ndarray) -> Iterator[tuple[int, slice, slice]]:
-    """Each episode that has steps among these: its index, where in the part they lie, and which steps they are."""
-    begin, episode = rows.start, int(np.searchsorted(ends, rows.start, side="right"))
-    while begin < rows.stop:
-        end = min(int(ends[episode]), rows.stop)
-        yield episode, slice(begin - rows.start, end - rows.start), slice(begin, end)
-        begin, episode = end, episode + 1

@@ -1,13 +1,22 @@
-"""What a dataset consists of: its columns, where the data came from, and the checks that every column passes."""
+"""What a dataset consists of: its columns, where the data came from, the units of actions, and the checks of columns.
+
+A robot's actions are in degrees, newtons or volts; datasets, pools and policies have them in [-1, 1]:
+
+    robot's unit   low ─────────── 0 ─── high        what is recorded, what `Run.act` and ONNX files return
+    inside          -1 ─────────────────── 1         what a dataset's column holds, what a network learns
+
+The bounds travel with the data: dataset metadata, `pool.info`, config.json, the exported model.
+"""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from utds.errors import DataError
+from utds.errors import ConfigError, DataError
 
 
 class Kind(NamedTuple):
@@ -35,6 +44,11 @@ OPTIONAL = ("physics", "task_rewards")
 BLOCK = 1 << 14  # rows that are looked at together: few enough to stay in the processor's cache
 KNOWN = "known"  # the labelling of rewards that are facts: recorded, or recomputed from physics
 ZERO = "zero"  # of data without rewards: all are 0
+MARGIN = 0.05  # of the range seen in the data, on either side of bounds found from data
+BOUNDS_FOUND = f"action bounds found from the data, with a margin of {MARGIN:.0%}"  # as descriptions say it
+_ROUNDING = 1e-5  # in units of [-1, 1]: how far float32 may round beyond a bound
+
+Bounds = tuple[np.ndarray, np.ndarray]  # low [A], high [A], float64
 
 
 @dataclass(frozen=True)
@@ -104,16 +118,87 @@ class Episode(NamedTuple):
     task_rewards: np.ndarray | None = None  # [T, tasks]
 
 
-# Checks that name the first bad row: what is wrong, in which column, episode and step, and what to do
-
-
 def spaced(size: int, count: int) -> np.ndarray:
     """`count` positions evenly spread over 0 … size−1; all of them where there are fewer."""
     return np.unique(np.linspace(0, size - 1, min(count, size)).round().astype(np.int64))
 
 
-def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarray:
-    """`values` as a C-contiguous array of `dtype`, copied only where it must be.
+# Units of actions
+
+
+def bounds_of(given: object, size: int) -> Bounds:
+    """Bounds of `size` actions, from (low, high): a number for all of them or one for each."""
+    try:
+        low, high = (np.atleast_1d(np.asarray(end, np.float64)) for end in given)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise DataError(f"action bounds {given!r} are no range; give (low, high) or 'auto'") from None
+    for array in (low, high):
+        if array.shape not in ((1,), (size,)):
+            raise DataError(f"action bounds of shape {list(array.shape)} don't fit {size} actions; give 1 or {size}")
+    low, high = (np.broadcast_to(array, (size,)) for array in (low, high))
+    if not (np.isfinite([low, high]).all() and (low < high).all()):
+        raise DataError(f"the action bounds {low.tolist()} to {high.tolist()} are no range; give LOW below HIGH")
+    return low, high
+
+
+def bounds_found(*recorded: np.ndarray) -> Bounds:
+    """Bounds of actions [N, A] in the robot's unit: their range and a margin; one range for all arrays given."""
+    low = np.min([actions.min(axis=0) for actions in recorded], axis=0).astype(np.float64)
+    high = np.max([actions.max(axis=0) for actions in recorded], axis=0).astype(np.float64)
+    still = high == low  # an action that never changes has no range: any will do
+    margin = np.where(still, np.maximum(np.abs(high), 1.0), MARGIN * (high - low))
+    return low - margin, high + margin
+
+
+def to_unit(actions: np.ndarray, low: np.ndarray, high: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Actions [N, A] from the robot's unit to [-1, 1], float32; refuses what lies outside the bounds by its row."""
+    scaled = np.empty(actions.shape, np.float32)
+    for begin in range(0, len(actions), BLOCK):
+        part = 2 * (actions[begin : begin + BLOCK].astype(np.float64) - low) / (high - low) - 1
+        outside = ~(np.abs(part) <= 1 + _ROUNDING)
+        if outside.any():
+            row, feature = np.argwhere(outside)[0]
+            raise DataError(
+                f"actions, {where(begin + int(row), lengths, 0)}, feature {feature}: "
+                f"{actions[begin + row, feature]:g} lies outside the bounds [{low[feature]:g}, {high[feature]:g}]; "
+                f"give the robot's own bounds, or `auto` to find them in the data"
+            )
+        scaled[begin : begin + BLOCK] = np.clip(part, -1, 1)
+    return scaled
+
+
+def to_raw(actions: np.ndarray, low: object, high: object) -> np.ndarray:
+    """Actions [..., A] from [-1, 1] to the robot's unit, float32; without bounds they stay as they are."""
+    least, most = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    if least.size == 0:
+        return np.asarray(actions, np.float32)
+    return ((most + least) / 2 + (most - least) / 2 * actions).astype(np.float32)
+
+
+def bounds_text(low: Sequence[float], high: Sequence[float]) -> str:
+    """Bounds in words, such as [-90, 90], or [-90 -30, 90 30] where they differ between actions."""
+    ends = [dict.fromkeys(end) if len(set(end)) == 1 else end for end in (low or (-1.0,), high or (1.0,))]
+    return "[" + ", ".join(" ".join(f"{value:g}" for value in end) for end in ends) + "]"
+
+
+def parse_bounds(given: str) -> Literal["auto"] | tuple[tuple[float, ...], tuple[float, ...]]:
+    """`auto`, `-90:90`, or bounds of each action: `-90,-30:90,30`."""
+    if given == "auto":
+        return "auto"
+    low, colon, high = given.partition(":")
+    if not colon or not all(re.fullmatch(r"[-+0-9.eE]+(,[-+0-9.eE]+)*", end) for end in (low, high)):
+        raise ConfigError(f"action bounds {given!r} are no range; give auto, LOW:HIGH, or LOW,LOW,…:HIGH,HIGH,…")
+    try:
+        return tuple(map(float, low.split(","))), tuple(map(float, high.split(",")))
+    except ValueError:
+        raise ConfigError(f"action bounds {given!r} hold something that is no number") from None
+
+
+# Checks that name the first bad row: what is wrong, in which column, episode and step, and what to do
+
+
+def cast(name: str, values: object, dtype: type | None, width: int | None) -> np.ndarray:
+    """`values` as a C-contiguous array of `dtype` (None: of their own), copied only where it must be.
 
     The shape is [n] for width None, [n, d] for width 0, [n, width] otherwise.
     """
@@ -129,9 +214,18 @@ def cast(name: str, values: object, dtype: type, width: int | None) -> np.ndarra
     if array.ndim != (1 if width is None else 2) or 0 in array.shape[1:] or (width and array.shape[1] != width):
         raise DataError(f"{name} has shape {list(array.shape)}; {shape} is needed")
     if dtype is np.bool_ and array.dtype != np.bool_:
-        _first((array != 0) & (array != 1), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
+        _refuse((array != 0) & (array != 1), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
     with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
         return np.ascontiguousarray(array, dtype)
+
+
+def checked_column(name: str, values: object, kind: Kind, lengths: np.ndarray) -> np.ndarray:
+    """A column of this kind, copied only where it must be, after the checks that all columns pass."""
+    array = cast(name, values, kind.dtype, 0 if kind.vector else None)
+    check_count(name, len(array), lengths, kind.per_episode)
+    if kind.dtype is not np.bool_:
+        check_finite(name, array, lengths, kind.per_episode)
+    return array
 
 
 def episode_lengths(lengths: object) -> np.ndarray:
@@ -139,18 +233,18 @@ def episode_lengths(lengths: object) -> np.ndarray:
     array = np.asarray(lengths)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0:
         raise DataError("lengths must be a list of at least one whole number: the steps of each episode")
-    _first(array < 1, lambda row: f"episode {row} has {array[row]} steps; every episode needs at least one")
+    _refuse(array < 1, lambda row: f"episode {row} has {array[row]} steps; every episode needs at least one")
     return array.astype(np.int64)
 
 
 def check_count(name: str, found: int, lengths: np.ndarray, per_episode: int) -> None:
-    """A column must have one row a step, plus `per_episode` rows (the start state) an episode."""
-    needed = int(lengths.sum()) + per_episode * len(lengths)
+    """A column must have one row per step, plus `per_episode` rows (the start state) per episode."""
+    steps = int(lengths.sum())
+    needed = steps + per_episode * len(lengths)
     if found != needed:
-        extra = " plus one an episode" if per_episode else ""
+        rows = "one per step plus one per episode" if per_episode else "one per step"
         raise DataError(
-            f"{name} has {found} rows, but {len(lengths)} episodes of {int(lengths.sum())} steps in all need {needed} "
-            f"(one a step{extra})"
+            f"{name} has {found} rows, but {len(lengths)} episodes of {steps} steps in all need {needed} ({rows})"
         )
 
 
@@ -182,35 +276,30 @@ def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
 
 
 def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np.ndarray) -> None:
-    """An episode ends once: at its last step, either by termination or by truncation (a time limit), never by both."""
-    last = np.cumsum(lengths) - 1
-    _first(
+    """An episode ends at its last step alone, by termination or by truncation (a time limit), never by both."""
+    _refuse(
         terminations & truncations,
         lambda row: (
             f"{where(row, lengths, 0)} is marked as terminated and as truncated; "
             f"a true end is a termination alone, a time limit a truncation alone"
         ),
     )
-    ended = terminations | truncations
-    check_continues(ended, lengths)
-    _first(
-        ~ended[last],
-        lambda episode: (
-            f"episode {episode} ends after {lengths[episode]} steps, yet its last step is marked neither as "
-            f"terminated nor as truncated"
-        ),
-    )
-
-
-def check_continues(ended: np.ndarray, lengths: np.ndarray) -> None:
-    """No step is marked as an end [N] but the last ones of episodes."""
-    middle = ended.copy()
-    middle[np.cumsum(lengths) - 1] = False
-    _first(
+    last = np.cumsum(lengths) - 1
+    middle = terminations | truncations
+    unmarked = ~middle[last]
+    middle[last] = False
+    _refuse(
         middle,
         lambda row: (
             f"{where(row, lengths, 0)} is marked as an end, but the episode continues; "
             f"check the episode lengths or the terminations and truncations"
+        ),
+    )
+    _refuse(
+        unmarked,
+        lambda episode: (
+            f"episode {episode} ends after {lengths[episode]} steps, yet its last step is marked neither as "
+            f"terminated nor as truncated"
         ),
     )
 
@@ -227,7 +316,7 @@ def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, fi
         check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
     broken = differs.any(axis=1)
     broken[ends] = False
-    _first(
+    _refuse(
         broken,
         lambda row: (
             f"the episode doesn't chain: next_observations of {where(first + row, lengths, 0)} differs from "
@@ -237,13 +326,13 @@ def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, fi
 
 
 def where(row: int, lengths: np.ndarray, per_episode: int) -> str:
-    """A row of a column in words a user can look up."""
+    """A row of a column in words that a user can look up."""
     ends = np.cumsum(lengths + per_episode)
     episode = int(np.searchsorted(ends, row, side="right"))
     return f"row {row} (episode {episode}, step {row - int(ends[episode] - lengths[episode] - per_episode)})"
 
 
-def _first(bad: np.ndarray, message: Callable[[int], str]) -> None:
+def _refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
     """Raise `message(row)` for the first row that is bad."""
     if bad.any():
         raise DataError(message(int(np.argmax(bad))))

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import units
 from utds.data.columns import (
     COLUMNS,
     KNOWN,
@@ -27,12 +26,11 @@ from utds.data.columns import (
     Column,
     Episode,
     Metadata,
-    cast,
     check_actions,
-    check_count,
     check_endings,
-    check_finite,
+    checked_column,
     episode_lengths,
+    to_raw,
 )
 from utds.errors import DataError
 
@@ -122,11 +120,7 @@ class Dataset:
                 if name in OPTIONAL:
                     continue
                 raise DataError(f"a dataset needs the column {name}")
-            array = cast(name, given[name], kind.dtype, 0 if kind.vector else None)
-            check_count(name, len(array), steps, kind.per_episode)
-            if kind.dtype is not np.bool_:
-                check_finite(name, array, steps, kind.per_episode)
-            columns[name] = array.view()
+            columns[name] = checked_column(name, given[name], kind, steps).view()
             columns[name].flags.writeable = False
         check_actions(columns["actions"], steps)
         check_endings(columns["terminations"], columns["truncations"], steps)
@@ -207,7 +201,7 @@ class Dataset:
     @property
     def raw_actions(self) -> np.ndarray:
         """[N, A] float32, in the robot's unit."""
-        return units.to_raw(self.actions, self.metadata.action_low, self.metadata.action_high)
+        return to_raw(self.actions, self.metadata.action_low, self.metadata.action_high)
 
     @property
     def rewards(self) -> np.ndarray:
@@ -349,9 +343,7 @@ class Dataset:
 
         `labelling` says where the rewards come from, where they are no facts: see `utds.data.labelling`.
         """
-        array = cast("rewards", rewards, np.float32, None)
-        check_count("rewards", len(array), self.lengths, 0)
-        check_finite("rewards", array, self.lengths, 0)
+        array = checked_column("rewards", rewards, COLUMNS["rewards"], self.lengths)
         metadata = replace(self.metadata, id=None, labelling=labelling)
         if task != metadata.task:
             metadata = replace(metadata, task=task, random_return=None, expert_return=None)

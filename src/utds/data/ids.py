@@ -29,8 +29,7 @@ def root() -> Path:
 
 def full(id: str) -> str:
     """The full id under which utds stores `id`: with its namespace, and with version 0 where none is given."""
-    _check(id)
-    name = id if id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id}"
+    name = _in_namespace(id)
     return name if _VERSION.search(name) else f"{name}-v0"
 
 
@@ -46,21 +45,17 @@ def folder(id: str) -> Path:
 
 def find(id: str) -> tuple[str, Path]:
     """The full id and the folder of an existing dataset; without a version, its newest one."""
-    _check(id)
-    for name in (id if id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id}", id):
+    for name in (_in_namespace(id), id):
         if _VERSION.search(name):
             if _is_dataset(root() / name):
                 return name, root() / name
             continue
-        versions = [
-            int(match.group(1))
-            for entry in (root() / name).parent.glob(f"{name.rsplit('/', 1)[-1]}-v*")
-            if (match := _VERSION.search(entry.name)) and match.start() == len(name.rsplit("/", 1)[-1])
-            if _is_dataset(entry)
-        ]
-        if versions:
-            latest = f"{name}-v{max(versions)}"
-            return latest, root() / latest
+        folder = root() / name
+        found = [path for path in folder.parent.glob(f"{folder.name}-v*") if _is_dataset(path)]
+        versions = [path.name.removeprefix(f"{folder.name}-v") for path in found]
+        newest = max((version for version in versions if re.fullmatch(r"\d+", version)), key=int, default=None)
+        if newest is not None:
+            return f"{name}-v{newest}", folder.with_name(f"{folder.name}-v{newest}")
     raise DataError(f"there is no dataset {id} under {root()}; {_how_to_get(id)}")
 
 
@@ -68,7 +63,7 @@ def _how_to_get(id: str) -> str:
     """The command that makes a dataset, where it can be generated; else the one that lists what there is."""
     from utds.domains import registry
 
-    task, _, kind = id.removeprefix(f"{NAMESPACE}/").removesuffix("-v0").partition("/")
+    task, _, kind = short(id).partition("/")
     tasks = (name for domain in registry.built_in() for name in registry.task_ids(domain))
     if kind in KINDS and task in tasks:
         return f"make it with: utds data generate {task} --kinds {kind}"
@@ -95,7 +90,8 @@ def check_name(name: str, what: str) -> None:
         raise DataError(f"{shown!r} can't be the name of a {what}: letters, digits, '-' and '_', 200 of them at most")
 
 
-def _check(id: str) -> None:
+def _in_namespace(id: str) -> str:
+    """An id with its namespace; refuses what can't be an id."""
     parts = id.split("/")
     if not all(_PART.fullmatch(part) for part in parts):
         raise DataError(
@@ -103,3 +99,4 @@ def _check(id: str) -> None:
         )
     if "data" in parts:  # Minari takes any folder that holds a folder `data` for a dataset
         raise DataError(f"{id!r} can't be a dataset id: no part of it may be called data")
+    return id if id.startswith(f"{NAMESPACE}/") else f"{NAMESPACE}/{id}"

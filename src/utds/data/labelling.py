@@ -27,9 +27,8 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from utds.data import units
 from utds.data.cache import OWN, cached, code_digest
-from utds.data.columns import KNOWN, ZERO
+from utds.data.columns import KNOWN, ZERO, to_raw
 from utds.data.dataset import Dataset
 from utds.data.reward_model import FORMER_NAMES, LearnedReward, current_identity
 from utds.errors import ConfigError, DataError
@@ -254,7 +253,7 @@ class FunctionReward(Labelling):
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         meta, rewards = dataset.metadata, np.empty(dataset.size, np.float32)
         for where, observations, actions, next_observations in dataset.blocks():
-            raw = units.to_raw(actions, meta.action_low, meta.action_high)
+            raw = to_raw(actions, meta.action_low, meta.action_high)
             given = np.asarray(self.function(observations, raw, next_observations))
             if given.shape != (len(actions),):
                 raise DataError(

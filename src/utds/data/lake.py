@@ -19,13 +19,10 @@ import numpy as np
 from jax import Array
 
 from utds import progress
-from utds.data import units
-from utds.data.columns import KNOWN, cast, check_count, check_finite
+from utds.data.columns import COLUMNS, KNOWN, bounds_text, checked_column
 from utds.data.dataset import Dataset
 from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make
-from utds.data.pool import Columns, Info, Pool, Ranges, Sampling
-from utds.data.weights import Source, Weights
-from utds.data.weights import make as weigh
+from utds.data.pool import Columns, Info, Pool, Ranges, Sampling, Source, Weights, weigh
 from utds.errors import ConfigError, DataError
 from utds.networks import divisor
 
@@ -53,7 +50,7 @@ def share(
         sampling: uniform over "transitions", or over "episodes" and then their steps.
         weights: how often each transition is drawn, where they aren't all alike: "returns" (good episodes more often),
             "dynamics" (data that seems to follow other dynamics less often), an array for each dataset, or a
-            function; see `utds.data.weights`.
+            function; see `utds.data.pool`.
 
     Returns:
         The pool, for `utds.train`.
@@ -65,18 +62,10 @@ def share(
 class _Span:
     """Where a dataset lies in the lake; mean and squared deviations of the observations that its transitions leave."""
 
-    start: int  # first transition
+    transitions: slice
     episode: int  # first episode
     mean: np.ndarray  # [O] float64
     square: np.ndarray  # [O] float64, sum of squared distances from the mean
-
-
-@dataclass(frozen=True)
-class _Labels:
-    """What a row of `columns.rewards` from 1 on holds."""
-
-    key: Hashable  # labelling, task and, where it matters, the main dataset
-    datasets: frozenset[int]  # that are labelled in it
 
 
 class Lake:
@@ -101,16 +90,19 @@ class Lake:
             "episodes": _aligned((episodes + 1,), np.int32),
         }
         self._spans: list[_Span] = []
+        start = episode = 0
         with progress.bar("loading", size, "transitions") as advance:
             for data in self.datasets:
-                self._spans.append(_load(data, columns, self._spans, self.datasets))
+                self._spans.append(_load(data, columns, start, episode))
+                start, episode = start + data.size, episode + data.episodes
                 advance(data.size, note=data.name)
         columns["episodes"][-1] = size
         self.columns = Columns(**jax.device_put(columns))
-        self._labels: list[_Labels] = []
-        self._rewards: dict[
-            tuple[int, int], tuple[float, float, float]
-        ] = {}  # (row, dataset) -> least, greatest, Σ |r|
+        # For each row of `columns.rewards` from 1 on: labelling, task and, where it matters, the main dataset; and
+        # which datasets are labelled in it.
+        self._labels: list[tuple[Hashable, frozenset[int]]] = []
+        # (row, dataset) -> least, greatest, Σ |r|
+        self._rewards: dict[tuple[int, int], tuple[float, float, float]] = {}
         self._measure(0, columns["rewards"][0], range(len(self.datasets)))
         for task in tasks:
             known = [i for i, data in enumerate(self.datasets) if data.metadata.task != task and is_known(data, task)]
@@ -138,17 +130,36 @@ class Lake:
         mean, std = _statistics(data, spans)
         own_mean, own_std = _statistics(data[:1], spans[:1])
         least, greatest, total = np.array([self._rewards[row, i] for row, i in zip(rows, sources, strict=True)]).T
+        own, sizes = data[0].metadata, tuple(dataset.size for dataset in data)
         return Pool(
             columns=self.columns,
-            ranges=_ranges(data, spans, rows),
+            ranges=Ranges(
+                start=_ints(span.transitions.start for span in spans),
+                size=_ints(sizes),
+                episode=_ints(span.episode for span in spans),
+                episodes=_ints(dataset.episodes for dataset in data),
+                reward=_ints(rows),
+            ),
             mean=jnp.array(mean, jnp.float32),
             std=jnp.array(std, jnp.float32),
             reward_min=jnp.float32(least.min()),
             reward_max=jnp.float32(greatest.max()),
-            reward_size=jnp.float32(total.sum() / sum(dataset.size for dataset in data)),
+            reward_size=jnp.float32(total.sum() / sum(sizes)),
             own_mean=jnp.array(own_mean, jnp.float32),
             own_std=jnp.array(own_std, jnp.float32),
-            info=_info(data, labelling.identity, sampling, weighing),
+            info=Info(
+                task=own.task,
+                domain=own.domain,
+                ids=tuple(dataset.name for dataset in data),
+                digests=tuple(dataset.digest for dataset in data),
+                sizes=sizes,
+                rewards=labelling.identity,
+                sampling=sampling,
+                action_low=own.action_low,
+                action_high=own.action_high,
+                weights=weighing,
+                datasets=tuple(data),
+            ),
             weights=None if running is None else jnp.asarray(running),
         )
 
@@ -171,73 +182,38 @@ class Lake:
 
     def _weighed(self, sources: Sequence[int], rows: Sequence[int]) -> list[Source]:
         """The sources as weights see them."""
-        table, found = np.asarray(self.columns.rewards), []
-        for i, row in zip(sources, rows, strict=True):
-            data, start = self.datasets[i], self._spans[i].start
-            found.append(Source(data, table[row, start : start + data.size], i == sources[0]))
-        return found
+        table = np.asarray(self.columns.rewards)
+        return [
+            Source(self.datasets[i], table[row, self._spans[i].transitions], i == sources[0])
+            for i, row in zip(sources, rows, strict=True)
+        ]
 
     def _labelled(self, key: Hashable, wanted: Sequence[int], label: Callable[[Dataset], np.ndarray]) -> int:
         """The row with these labels of the wanted datasets. Rows are only ever added: earlier pools stay right."""
-        for row, labels in enumerate(self._labels, start=1):
-            if labels.key == key and labels.datasets.issuperset(wanted):
+        for row, (known, labelled) in enumerate(self._labels, start=1):
+            if known == key and labelled.issuperset(wanted):
                 return row
         old = self.columns.rewards
         row = len(old)
         table = _aligned((row + 1, old.shape[1]), np.float32)
         table[:row], table[row] = old, 0
-        for index in wanted:
-            data, start = self.datasets[index], self._spans[index].start
-            name = f"labels of {data.name}"
-            found = cast(name, label(data), np.float32, None)
-            check_count(name, len(found), data.lengths, 0)
-            check_finite(name, found, data.lengths, 0)
-            table[row, start : start + data.size] = found
+        for i in wanted:
+            data = self.datasets[i]
+            labels = checked_column(f"labels of {data.name}", label(data), COLUMNS["rewards"], data.lengths)
+            table[row, self._spans[i].transitions] = labels
         self._measure(row, table[row], wanted)
         self.columns = replace(self.columns, rewards=jax.device_put(table))
-        self._labels.append(_Labels(key, frozenset(wanted)))
+        self._labels.append((key, frozenset(wanted)))
         return row
 
     def _measure(self, row: int, rewards: np.ndarray, datasets: Iterable[int]) -> None:
-        for index in datasets:
-            start = self._spans[index].start
-            part = rewards[start : start + self.datasets[index].size]
-            self._rewards[row, index] = float(part.min()), float(part.max()), float(np.abs(part).sum(dtype=float))
+        for i in datasets:
+            part = rewards[self._spans[i].transitions]
+            self._rewards[row, i] = float(part.min()), float(part.max()), float(np.abs(part).sum(dtype=float))
 
 
-def _ranges(data: Sequence[Dataset], spans: Sequence[_Span], rows: Sequence[int]) -> Ranges:
-    """Where a pool's sources lie in the lake, and the row of rewards that each reads."""
-    return Ranges(
-        start=_ints(span.start for span in spans),
-        size=_ints(dataset.size for dataset in data),
-        episode=_ints(span.episode for span in spans),
-        episodes=_ints(dataset.episodes for dataset in data),
-        reward=_ints(rows),
-    )
-
-
-def _info(data: Sequence[Dataset], rewards: str, sampling: Sampling, weights: str) -> Info:
-    """What a pool of these datasets, the main one first, notes of them; rewards and weights by their identities."""
-    main = data[0].metadata
-    return Info(
-        task=main.task,
-        domain=main.domain,
-        ids=tuple(dataset.name for dataset in data),
-        digests=tuple(dataset.digest for dataset in data),
-        sizes=tuple(dataset.size for dataset in data),
-        rewards=rewards,
-        sampling=sampling,
-        action_low=main.action_low,
-        action_high=main.action_high,
-        weights=weights,
-        datasets=tuple(data),
-    )
-
-
-def _load(data: Dataset, columns: dict[str, np.ndarray], spans: list[_Span], datasets: Sequence[Dataset]) -> _Span:
-    """Read a dataset behind those already loaded."""
-    before = datasets[: len(spans)]
-    start, episode = sum(other.size for other in before), sum(other.episodes for other in before)
+def _load(data: Dataset, columns: dict[str, np.ndarray], start: int, episode: int) -> _Span:
+    """Read a dataset into the columns, from this transition and this episode on."""
     part = slice(start, start + data.size)
     states = slice(start + episode, start + episode + data.size + data.episodes)
     data.read("observations", out=columns["observations"][states])
@@ -246,8 +222,7 @@ def _load(data: Dataset, columns: dict[str, np.ndarray], spans: list[_Span], dat
     data.read("rewards", out=columns["rewards"][0, part])
     columns["rows"][part] = data.rows + states.start
     columns["episodes"][episode : episode + data.episodes] = start + data.starts[:-1]
-    mean, square = _moments(columns["observations"][states], data)
-    return _Span(start, episode, mean, square)
+    return _Span(part, episode, *_moments(columns["observations"][states], data))
 
 
 def _moments(observations: np.ndarray, data: Dataset) -> tuple[np.ndarray, np.ndarray]:
@@ -293,7 +268,7 @@ def check_compatible(datasets: Sequence[Dataset]) -> None:
                 )
         bounds = [(data.metadata.action_low, data.metadata.action_high) for data in (first, other)]
         if bounds[0] != bounds[1]:
-            ours, theirs = (units.text(*pair) for pair in bounds)
+            ours, theirs = (bounds_text(*pair) for pair in bounds)
             raise DataError(
                 f"{first.name} has actions in {ours} and {other.name} in {theirs}: one number means different actions; "
                 f"import both with the same bounds (--actions LOW:HIGH)"

@@ -7,19 +7,35 @@ belongs in a scan's carry. Pools of one lake share its columns, so sixty of them
     ranges          ^ source 1              ^ source 0 (own)         start, size, reward row: K numbers each
 
 Reward, termination and action n belong to the step from observation row `rows[n]` to `rows[n] + 1`.
+
+Where transitions aren't all drawn alike, a pool has weights:
+
+    share(…, weights=[own, other])       an array [n] of non-negative numbers for each dataset, the main one's first
+    share(…, weights=function)           function(sources) -> such arrays; a source has dataset, rewards [n] and own
+    share(…, weights="returns")          `ReturnWeights`: good episodes more often
+    share(…, weights="dynamics")         `utds.adviser.dynamics.DynamicsWeights`: data of other dynamics less often
+
+It keeps the running sum of the weights as whole numbers, so a draw is one random number and one binary search.
 """
 
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from utds.data.cache import code_digest
 from utds.data.columns import KNOWN
-from utds.errors import ConfigError
+from utds.data.dataset import Dataset
+from utds.data.labelling import with_options
+from utds.errors import ConfigError, DataError
+
+UNIFORM, RETURNS, DYNAMICS = "uniform", "returns", "dynamics"  # weights that have a name
+_TOTAL = 2**31 - 2  # of the running sum: what 32 bits can count
 
 Sampling = Literal["transitions", "episodes"]
 
@@ -47,11 +63,7 @@ class Batch(NamedTuple):
     continues: Array | None = None  # [B] float32, 1 = it goes on there: next_actions is known; if asked for
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["observations", "actions", "terminations", "rows", "rewards", "episodes"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Columns:
     """The columns of a lake: N transitions in E episodes, R = N + E observation rows, C reward columns."""
@@ -91,26 +103,11 @@ class Info:
     sampling: Sampling = "transitions"
     action_low: tuple[float, ...] = field(default=(), compare=False)  # bounds of actions in the robot's unit; …
     action_high: tuple[float, ...] = field(default=(), compare=False)  # … empty where that is [-1, 1]
-    weights: str = field(default="uniform", compare=False)  # where the weights of transitions come from
-    datasets: tuple[Any, ...] = field(default=(), compare=False, repr=False)  # the sources themselves
+    weights: str = field(default=UNIFORM, compare=False)  # where the weights of transitions come from
+    datasets: tuple[Dataset, ...] = field(default=(), compare=False, repr=False)  # the sources themselves
 
 
-@partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "columns",
-        "ranges",
-        "mean",
-        "std",
-        "reward_min",
-        "reward_max",
-        "reward_size",
-        "own_mean",
-        "own_std",
-        "weights",
-    ],
-    meta_fields=["info"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True, repr=False)
 class Pool:
     """Main and shared data of one task, ready to be sampled."""
@@ -124,7 +121,7 @@ class Pool:
     reward_size: Array  # [] mean absolute reward
     own_mean: Array  # [O] as `mean` and `std`, of the main task's own data
     own_std: Array  # [O]
-    info: Info
+    info: Info = field(metadata={"static": True})
     weights: Array | None = None  # [size] int32, running sum of how often each transition is drawn; None: all alike
 
     def __repr__(self) -> str:
@@ -182,29 +179,24 @@ class Pool:
 
         With `n_step` > 1 each row is a stretch of that many steps, fewer before an episode's end; see `Batch`.
         """
-        return self._draw(key, size, jnp.ones(len(self.ranges.size), bool), n_step, discount, next_actions)
+        index, source = self._pick(key, size, jnp.ones(len(self.ranges.size), bool))
+        batch = self._stretch(index, source, n_step, discount)
+        return self._with_next_actions(batch, index) if next_actions else batch
 
     def sample_own(self, key: Array, size: int, n_step: int = 1, discount: float = 1.0) -> Batch:
         """The same of the main task's own data."""
-        return self._draw(key, size, jnp.arange(len(self.ranges.size)) == 0, n_step, discount)
+        return self._stretch(*self._pick(key, size, jnp.arange(len(self.ranges.size)) == 0), n_step, discount)
 
     def sample_shared(self, key: Array, size: int, n_step: int = 1, discount: float = 1.0) -> Batch:
         """The same of the shared data, uniform over all of it."""
         if self.shared_size == 0:
             raise ConfigError(f"the pool of {self.info.task} has no shared data to sample; share at least one dataset")
-        return self._draw(key, size, jnp.arange(len(self.ranges.size)) > 0, n_step, discount)
+        return self._stretch(*self._pick(key, size, jnp.arange(len(self.ranges.size)) > 0), n_step, discount)
 
     def take(self, index: Array) -> Batch:
         """The transitions at positions 0 … size−1 of the pool; the own data comes first."""
         source, offset = _locate(index, self.ranges.size)
         return self._gather(self.ranges.start[source] + offset, source)
-
-    def _draw(
-        self, key: Array, size: int, allowed: Array, n_step: int, discount: float, next_actions: bool = False
-    ) -> Batch:
-        index, source = self._pick(key, size, allowed)
-        batch = self._stretch(index, source, n_step, discount)
-        return self._with_next_actions(batch, index) if next_actions else batch
 
     def _pick(self, key: Array, size: int, allowed: Array) -> tuple[Array, Array]:
         """Transitions [size] of the sources that are allowed [K], and the source of each."""
@@ -295,3 +287,114 @@ def _locate(position: Array, sizes: Array) -> tuple[Array, Array]:
     ends = jnp.cumsum(sizes)
     source = jnp.sum(position[:, None] >= ends[:-1], axis=1, dtype=jnp.int32)  # K is small: no search needed
     return source, position - (ends - sizes)[source]
+
+
+# How often each transition is drawn
+
+
+class Source(NamedTuple):
+    """A dataset of a pool, as weights see it."""
+
+    dataset: Dataset
+    rewards: np.ndarray  # [n] of the pool's task
+    own: bool  # whether it is the main task's own data
+
+
+WeightFunction = Callable[[Sequence[Source]], Sequence[object]]
+Weights = WeightFunction | Sequence[object] | str | None  # what `share` takes
+
+
+@dataclass(frozen=True)
+class ReturnWeights:
+    """exp(g / temperature) for the transitions of an episode of return g, returns brought to [0, 1] over the pool.
+
+    Trajectory weighting (Hong et al., 2023): a learner that stays near its data stays near the better part of it.
+    """
+
+    temperature: float = 0.2  # the lower, the more the best episodes count
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ConfigError(f"temperature is {self.temperature}; give a positive number")
+
+    @property
+    def identity(self) -> str:
+        return f"{RETURNS}:temperature={self.temperature}"
+
+    def __call__(self, sources: Sequence[Source]) -> list[np.ndarray]:
+        returns = [source.dataset.returns_with(source.rewards) for source in sources]
+        low, high = min(g.min() for g in returns), max(g.max() for g in returns)
+        width = high - low or 1.0
+        return [
+            np.repeat(np.exp((g - high) / width / self.temperature), source.dataset.lengths)
+            for g, source in zip(returns, sources, strict=True)
+        ]
+
+
+def weigh(weights: Weights, sources: Callable[[], Sequence[Source]]) -> tuple[str, np.ndarray | None]:
+    """What a pool notes of its weights, and their running sum [M] int32; none where they are uniform."""
+    if weights is None:
+        return UNIFORM, None
+    if isinstance(weights, str):
+        if weights == UNIFORM:
+            return UNIFORM, None
+        weights = _named(weights)
+    found = sources()
+    if callable(weights):
+        called = getattr(weights, "__name__", type(weights).__name__)
+        identity = getattr(weights, "identity", None) or f"function:{called}@{code_digest(weights)[:16]}"
+        return identity, running(weights(found), found)
+    content = b"".join(np.ascontiguousarray(part, np.float64).tobytes() for part in weights)
+    return f"arrays@{hashlib.sha256(content).hexdigest()[:16]}", running(weights, found)
+
+
+def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
+    """The running sum [M] int32 of weights for the transitions of each source, one source after the other.
+
+    Weights are rounded to about a two-billionth of their sum, and none that is positive to 0.
+    """
+    if len(parts) != len(sources):
+        raise DataError(f"weights of {len(parts)} datasets were given for {len(sources)}; give one array for each")
+    arrays = []
+    for part, source in zip(parts, sources, strict=True):
+        array = np.asarray(part, np.float64)
+        if array.shape != (source.dataset.size,):
+            raise DataError(
+                f"weights of {source.dataset.name} have shape {list(array.shape)}; [{source.dataset.size}] is needed"
+            )
+        bad = ~(np.isfinite(array) & (array >= 0))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(f"weights of {source.dataset.name}, transition {row}: {array[row]}; give numbers from 0 on")
+        if not array.any():
+            raise DataError(f"all weights of {source.dataset.name} are 0; leave it out")
+        arrays.append(array)
+    joined = np.concatenate(arrays)
+    joined = np.ldexp(joined, -np.frexp(joined.max())[1])  # by a power of two: exact, and no sum overflows
+    counts = np.ceil(joined * ((_TOTAL - len(joined)) / joined.sum())).astype(np.int64)
+    return np.cumsum(counts).astype(np.int32)
+
+
+def _named(text: str) -> WeightFunction:
+    """Weights from a line such as "returns" or "returns:temperature=0.2"."""
+    from utds.adviser.dynamics import DynamicsWeights  # which compares data: more than most pools need
+
+    kinds: dict[str, Callable[..., WeightFunction]] = {RETURNS: ReturnWeights, DYNAMICS: DynamicsWeights}
+    name = _name(text)
+    if name not in kinds:
+        raise ConfigError(f"weights={text!r} is unknown; use {UNIFORM}, {', '.join(kinds)}, or returns:temperature=0.2")
+    return with_options(kinds[name], text, "weights")
+
+
+def can_be_remade(identity: str) -> bool:
+    """Whether weights are made again from their identity in no time; functions and arrays aren't stored."""
+    return _name(identity) in (UNIFORM, RETURNS)
+
+
+def weigh_dynamics(identity: str) -> bool:
+    """Whether weights draw data that moves otherwise less often, so that it needn't be refused."""
+    return _name(identity) == DYNAMICS
+
+
+def _name(identity: str) -> str:
+    return identity.partition("@")[0].partition(":")[0]

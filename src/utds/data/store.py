@@ -1,26 +1,44 @@
-"""Datasets on disk: Minari datasets under Minari's own root, written atomically, checked by digest."""
+"""Datasets on disk: Minari datasets under Minari's own root, written atomically, checked by digest.
+
+Minari wants `episode_<k>/observations` and so on, a small hdf5 dataset for each column of each episode; reading
+thousands of those one by one is slow. Here the small datasets are contiguous and written column by column, with hdf5's
+own headers kept apart, so the rows of all episodes follow each other in the file:
+
+    | headers | observations of episode 0, 1, 2, … | actions of episode 0, 1, 2, … | rewards … |
+
+Minari reads the file as any other; utds reads a column with one call at the offset that hdf5 reports, which stands in
+the metadata as a list of extents (offset, bytes): normally one, more if hdf5 had to put a header in between.
+"""
 
 import contextlib
+import errno
 import functools
 import importlib.metadata
 import itertools
-from collections.abc import Iterator
+import os
+import shutil
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
-from utds import files
-from utds.data import ids, layout
-from utds.data.columns import COLUMNS, KNOWN, Metadata
+from utds import files, progress
+from utds.data import ids
+from utds.data.columns import COLUMNS, KNOWN, OPTIONAL, Metadata
 from utds.data.dataset import Dataset, column_digest, content_digest
 from utds.errors import DataError
 from utds.version import __version__
 
 FORMAT = 1
+FILE = "main_data.hdf5"
 TOLERANCE = 1e-6  # how far stored rewards may lie from those recomputed from physics
+_HEADER = 1000  # bytes that hdf5 needs for a group or a small dataset, measured as 630 and rounded up
 _LIBRARIES = ("jax", "numpy", "mujoco", "dm_control", "gymnasium", "minari")
+
+Extents = list[list[int]]
 
 
 def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) -> Dataset:
@@ -35,10 +53,16 @@ def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) ->
     metadata = replace(dataset.metadata, id=ids.short(name), versions=dataset.metadata.versions or dict(versions()))
     with claim(id, overwrite=overwrite), files.atomic(folder) as part:
         (part / "data").mkdir(parents=True)
-        path = part / "data" / layout.FILE
-        columns = layout.describe(dataset, layout.write(dataset, path))
-        for column in columns:
-            columns[column]["sha256"] = column_digest(dataset, column)
+        path = part / "data" / FILE
+        columns = {
+            column: {
+                "dtype": np.dtype(COLUMNS[column].dtype).str,
+                "shape": list(dataset.shape(column)),
+                "runs": extents,
+                "sha256": column_digest(dataset, column),
+            }
+            for column, extents in _write(dataset, path).items()
+        }
         ours = {
             "format": FORMAT,
             "digest": content_digest(dataset, {column: entry["sha256"] for column, entry in columns.items()}),
@@ -85,13 +109,13 @@ def load(id: str) -> Dataset:
     return load(id)  # it was replaced between its metadata and its data
 
 
-def _stamp(folder: Path) -> tuple[int, int] | None:
-    """What changes when a folder is replaced."""
+def _stamp(path: Path | int) -> tuple[int, int, int] | None:
+    """What changes when a file or a folder is replaced or written to; nothing where there is none."""
     try:
-        found = folder.stat()
+        found = os.stat(path)
     except OSError:
         return None
-    return found.st_ino, found.st_ctime_ns
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _load(name: str, folder: Path) -> Dataset:
@@ -100,7 +124,7 @@ def _load(name: str, folder: Path) -> Dataset:
         from utds.data.formats import minari
 
         return minari.read(name).dataset()
-    path = folder / "data" / layout.FILE
+    path = folder / "data" / FILE
     try:
         return _parsed(name, path, described["utds"], described.get("total_steps"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -140,7 +164,7 @@ def verify(id: str, threads: int | None = None) -> Verification:
     described = read_metadata(folder)
     if "utds" not in described:
         raise DataError(f"{name} was not written by utds and carries no digest; import it first: utds data import")
-    ours, path = described["utds"], folder / "data" / layout.FILE
+    ours, path = described["utds"], folder / "data" / FILE
     for column in dataset.columns:
         if column_digest(dataset, column) != ours["columns"][column].get("sha256"):
             raise DataError(f"{dataset.name}: column {column} was altered since it was written; restore the dataset")
@@ -148,7 +172,7 @@ def verify(id: str, threads: int | None = None) -> Verification:
     if content_digest(dataset, sums) != dataset.digest:
         raise DataError(f"{dataset.name}: the metadata were altered since they were written; restore the dataset")
     try:
-        extents = layout.located(dataset, path)
+        extents = _located(dataset, path)
     except (OSError, KeyError, RuntimeError) as error:
         raise DataError(f"{path} is damaged: {str(error).splitlines()[0]}; restore the dataset") from error
     if extents != {column: ours["columns"][column]["runs"] for column in dataset.columns}:
@@ -176,7 +200,7 @@ def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> D
         raise DataError(f"{path} has {size} bytes instead of {ours['bytes']}: it {what}; restore it or make it again")
     repeated = np.array(ours["lengths"], np.int64).reshape(-1, 2)  # (length, how many episodes in a row have it)
     lengths = np.repeat(repeated[:, 0], repeated[:, 1])
-    columns = layout.columns(path, ours["columns"])
+    columns = _columns(path, ours["columns"])
     for column, found in columns.items():
         if found.shape[0] != lengths.sum() + COLUMNS[column].per_episode * len(lengths):
             raise ValueError(f"{column} has {found.shape[0]} rows")
@@ -240,3 +264,133 @@ def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
                     f"physics gives; relabel the dataset"
                 )
     return worst
+
+
+# The file
+
+
+@dataclass(frozen=True)
+class FileColumn:
+    """A column that lies in a file as one or more extents of bytes, row after row."""
+
+    path: Path
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    extents: tuple[tuple[int, int], ...]  # (offset in the file, bytes)
+    stamp: tuple[int, int, int] | None  # of the file when the extents were read from its metadata
+
+    def read(self, start: int, stop: int, out: np.ndarray) -> None:
+        """Fill `out`, C-contiguous and of this column's dtype, with rows start … stop−1."""
+        width = self.dtype.itemsize * int(np.prod(self.shape[1:]))
+        target = out.reshape(-1).view(np.uint8).data
+        begin, end, seen = start * width, stop * width, 0  # byte positions within the column
+        with files.explained(f"read {self.path}"), open(self.path, "rb") as file:
+            if _stamp(file.fileno()) != self.stamp:
+                raise DataError(f"{self.path} changed after the dataset was loaded; load it again")
+            for offset, size in self.extents:
+                low, high = max(begin, seen), min(end, seen + size)
+                if low < high:
+                    file.seek(offset + low - seen)
+                    if file.readinto(target[low - begin : high - begin]) < high - low:
+                        raise DataError(
+                            f"{self.path} ends too early; it was cut short: restore it or make the dataset again"
+                        )
+                seen += size
+
+
+def _columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
+    """The columns of the file at `path`, to be read when asked for."""
+    stamp = _stamp(path)
+    found = {}
+    for name, entry in described.items():
+        dtype, shape = np.dtype(entry["dtype"]), tuple(int(size) for size in entry["shape"])
+        extents = tuple((int(offset), int(size)) for offset, size in entry["runs"])
+        if name not in COLUMNS or dtype != COLUMNS[name].dtype:
+            raise DataError(f"{path}: column {name} of dtype {dtype} is unknown; the metadata were altered")
+        if sum(size for _, size in extents) != COLUMNS[name].bytes(shape):
+            raise DataError(f"{path}: the bytes of column {name} don't add up; the metadata were altered")
+        found[name] = FileColumn(path, dtype, shape, extents, stamp)
+    return found
+
+
+def _write(dataset: Dataset, path: Path) -> dict[str, Extents]:
+    """Write the file; returns the extents of each column.
+
+    hdf5 writes the headers and says where the columns belong; their bytes we write ourselves, because hdf5 can't give
+    up cleanly when the disk is full.
+    """
+    sizes = {name: COLUMNS[name].bytes(dataset.shape(name)) for name in COLUMNS if name in dataset}
+    headers = dataset.episodes * (len(sizes) + 2) * _HEADER
+    if shutil.disk_usage(path.parent).free < headers + sum(sizes.values()):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    extents = _write_headers(dataset, path, headers)
+    with open(path, "rb+", buffering=0) as file, progress.bar("writing", sum(sizes.values()), "bytes") as advance:
+        for name in sizes:
+            _write_column(file.fileno(), extents[name], dataset.parts(name))
+            advance(sizes[name], note=f"{dataset.name} {name}")
+    return extents
+
+
+def _write_headers(dataset: Dataset, path: Path, room: int) -> dict[str, Extents]:
+    """Everything of the file but the columns' bytes, for which space is set aside; returns where."""
+    settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    extents: dict[str, Extents] = {name: [] for name in COLUMNS if name in dataset}
+    with h5py.File(path, "w", meta_block_size=room) as file:
+        groups = []
+        for index, steps in enumerate(dataset.lengths.tolist()):
+            group = file.create_group(f"episode_{index}")
+            group.attrs["id"] = index
+            group.attrs["total_steps"] = steps
+            group.create_group("infos")
+            groups.append(group.id)
+        for name, found in extents.items():
+            kind = h5py.h5t.py_create(np.dtype(COLUMNS[name].dtype), logical=True)
+            for group, shape in zip(groups, _episode_shapes(dataset, name), strict=True):
+                made = h5py.h5d.create(group, _path_of(name).encode(), kind, h5py.h5s.create_simple(shape), settings)
+                _extend(found, made.get_offset(), made.get_storage_size())
+    return extents
+
+
+def _write_column(file: int, extents: Extents, parts: Iterable[np.ndarray]) -> None:
+    """Write the parts of a column, one after the other, into its extents."""
+    free = iter(extents)
+    offset = room = 0
+    for part in parts:
+        left = part.reshape(-1).view(np.uint8).data
+        while len(left):
+            if room == 0:
+                offset, room = next(free)
+            done = os.pwrite(file, left[:room], offset)
+            offset, room, left = offset + done, room - done, left[done:]
+
+
+def _located(dataset: Dataset, path: Path) -> dict[str, Extents]:
+    """The extents of each column as the file itself has them, through hdf5; for checking the metadata against."""
+    extents: dict[str, Extents] = {name: [] for name in dataset.columns}
+    with h5py.File(path, "r") as file:
+        for name in dataset.columns:
+            for index, shape in enumerate(_episode_shapes(dataset, name)):
+                found = file[f"episode_{index}/{_path_of(name)}"]
+                if found.shape != shape or found.dtype != COLUMNS[name].dtype:
+                    raise DataError(f"{path}: episode {index} holds {name} of another shape or dtype than recorded")
+                _extend(extents[name], found.id.get_offset(), found.id.get_storage_size())
+    return extents
+
+
+def _path_of(column: str) -> str:
+    """Where Minari keeps a column within an episode."""
+    return f"infos/{column}" if column in OPTIONAL else column
+
+
+def _episode_shapes(dataset: Dataset, name: str) -> list[tuple[int, ...]]:
+    """The shape of a column in each episode."""
+    return [(rows, *dataset.shape(name)[1:]) for rows in (dataset.lengths + COLUMNS[name].per_episode).tolist()]
+
+
+def _extend(extents: Extents, offset: int, size: int) -> None:
+    if extents and sum(extents[-1]) == offset:
+        extents[-1][1] += size
+    else:
+        extents.append([offset, size])

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from utds import terminal
-from utds.data import store, units
-from utds.data.columns import COLUMNS, KNOWN
+from utds.data import store
+from utds.data.columns import COLUMNS, KNOWN, bounds_text
 from utds.data.dataset import Dataset
 from utds.data.formats.importing import Imported
 from utds.errors import DataError
@@ -77,7 +77,7 @@ def imports(made: Sequence[Imported]) -> Table:
         table.add_row(
             terminal.Name(each.id),
             f"{each.format}: {each.source}",
-            f"{data.action_size} in {units.text(meta.action_low, meta.action_high)}",
+            f"{data.action_size} in {bounds_text(meta.action_low, meta.action_high)}",
             f"{meta.task}: "
             + (f"{data.rewards.min():.4g} to {data.rewards.max():.4g}" if meta.has_rewards else "none"),
             str(data.episodes),
@@ -155,7 +155,7 @@ def facts(dataset: Dataset) -> Table:
     rows = {
         "task": meta.task,
         "rewards from": None if meta.labelling == KNOWN else meta.labelling,
-        "actions": units.text(meta.action_low, meta.action_high) if meta.action_low else None,
+        "actions": bounds_text(meta.action_low, meta.action_high) if meta.action_low else None,
         "domain": meta.domain,
         "kind": meta.kind,
         "seed": meta.seed,

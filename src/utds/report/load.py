@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from utds import algorithms
 from utds.data.columns import KNOWN
 from utds.data.labelling import FunctionReward
-from utds.data.weights import UNIFORM
+from utds.data.pool import UNIFORM
 from utds.errors import DataError, DomainError
 from utds.training import run_files
 

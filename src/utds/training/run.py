@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from utds import algorithms, files, serialization
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.data.units import to_raw
+from utds.data.columns import to_raw
 from utds.errors import ConfigError, DataError
 from utds.evaluation.rollout import act
 from utds.networks import parameter_count
@@ -174,7 +174,7 @@ class Run:
         A reward function isn't stored: give it as `rewards`, as at training.
         """
         from utds.data import labelling, lake
-        from utds.data.weights import UNIFORM, can_be_remade
+        from utds.data.pool import UNIFORM, can_be_remade
 
         then = self.config["rewards"]
         if rewards is None:

@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from utds import algorithms, evaluation, files, progress, serialization
 from utds.adviser.dynamics import refuse_different
 from utds.algorithms import Algorithm, Policy
+from utds.data.columns import to_raw
 from utds.data.dataset import best_tenth
-from utds.data.pool import Info, Pool
-from utds.data.units import to_raw
-from utds.data.weights import weigh_dynamics
+from utds.data.pool import Info, Pool, weigh_dynamics
 from utds.errors import ConfigError, TrainingError
 from utds.evaluation.rollout import act
 from utds.training import run_files

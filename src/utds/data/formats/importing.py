@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import ids, store, units
+from utds.data import ids, store
 from utds.data.build import ActionBounds
+from utds.data.columns import BOUNDS_FOUND, bounds_found
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays, d4rl, exorl, lerobot, minari, ogbench, rlds, table
 from utds.data.formats.recording import Recording
@@ -101,7 +102,7 @@ def load(
             found.append((source, id, *read(source, options)))
     bounds: ActionBounds = options.actions
     if bounds == "auto":
-        bounds = units.found(*_alike({source: recording.actions for source, _, _, recording in found}))
+        bounds = bounds_found(*_alike({source: recording.actions for source, _, _, recording in found}))
     made = []
     for source, id, format, whole in found:
         parts = list(whole.split())
@@ -112,8 +113,7 @@ def load(
             if words is not None:
                 about["description"] = words
             if options.actions == "auto":
-                found_note = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"
-                about["description"] = "; ".join(filter(None, (about.get("description"), found_note)))
+                about["description"] = "; ".join(filter(None, (about.get("description"), BOUNDS_FOUND)))
             with _naming(source):
                 dataset = recording.dataset(bounds, **about)
             made.append(Imported(source, format, target, dataset, tuple(recording.notes)))

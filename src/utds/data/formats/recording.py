@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import units
 from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
-from utds.data.columns import ZERO, cast
+from utds.data.columns import ZERO, bounds_text, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -149,6 +148,6 @@ def clipped(actions: np.ndarray, low: np.ndarray, high: np.ndarray, notes: list[
     """Actions [N, A] within bounds that an environment clips to; says how many were beyond."""
     beyond = int(((actions < low) | (actions > high)).any(axis=1).sum())
     if beyond:
-        notes.append(f"{beyond} actions beyond {units.text(tuple(low), tuple(high))} clipped, as the environment does")
+        notes.append(f"{beyond} actions beyond {bounds_text(tuple(low), tuple(high))} clipped, as the environment does")
         return np.clip(actions, low, high)
     return actions
