@@ -46,7 +46,6 @@ EXCEPTIONS = {
 
 # Imports inside functions that close a circle all the same, each with the reason. Remove, don't add.
 CIRCLES = {
-    ("utds.data.dataset", "utds.data.build"): "Dataset.from_arrays and its like: the ways to make one are part of it",
     ("utds.data.dataset", "utds.data.store"): "Dataset.save",
     ("utds.data.pool", "utds.adviser.dynamics"): 'weights="dynamics" of `share`, as above',
 }

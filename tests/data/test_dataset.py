@@ -117,7 +117,7 @@ def test_nothing_at_all_is_refused():
     with pytest.raises(DataError, match="rewards is empty"):
         Dataset.from_arrays(np.zeros((1, 2)), np.zeros((0, 1)), [])
     with pytest.raises(DataError, match="nothing was recorded"):
-        Builder().dataset()
+        Dataset.from_episodes([])
 
 
 def test_recorded_episodes_must_be_alike():

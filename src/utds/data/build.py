@@ -1,4 +1,4 @@
-"""From what people have to a checked dataset: arrays with episodes marked in several ways, or episode by episode.
+"""From what people have to the columns of a dataset: arrays with episodes marked in several ways, or episodes.
 
 from_arrays   [N + E, O] observations, or [N, O] with the next ones; episodes by length, by index or by their ends
 from_steps    [N, O] observations, one per action: what the last action of an episode reached wasn't logged
@@ -29,14 +29,14 @@ from utds.data.columns import (
     parse_bounds,
     to_unit,
 )
-from utds.data.dataset import Dataset
 from utds.errors import DataError
 
 ActionBounds = str | tuple[object, object] | None  # text as the command line takes it: auto, -90:90
+Parts = tuple[dict[str, Any], np.ndarray, Metadata]  # columns, lengths [E] and metadata, for `Dataset.checked`
 
 
 class Builder:
-    """Gathers episodes and makes one dataset of them.
+    """Gathers episodes for one dataset.
 
     Every column is one array that grows in place, so a dataset isn't held twice while it is built.
     """
@@ -69,11 +69,6 @@ class Builder:
             self._columns[field].append(name, given[field])
         self._lengths.append(len(episode.rewards))
         self._ended.append(bool(episode.terminated))
-
-    def dataset(self, **metadata: Any) -> Dataset:
-        """Everything added so far, actions in [-1, 1]; `metadata` are the fields of `Metadata`."""
-        given, lengths = self.columns()
-        return Dataset.checked(given, lengths, Metadata(**metadata))
 
     def columns(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """The columns of everything added so far, and the episodes' lengths [E]. Nothing can be added afterwards."""
@@ -164,7 +159,7 @@ def from_arrays(
     task_rewards: object = None,
     action_bounds: ActionBounds = None,
     **given: Any,
-) -> Dataset:
+) -> Parts:
     """See `Dataset.from_arrays`; `given` are marks of the episodes and the fields of `Metadata`."""
     columns = arranged(observations, actions, rewards, Marks.taken(given), next_observations)
     steps = columns.pop("lengths")
@@ -174,7 +169,7 @@ def from_arrays(
     for name, values in (("physics", physics), ("task_rewards", task_rewards)):
         if values is not None:
             columns[name] = values
-    return Dataset.checked(columns, steps, Metadata(**described | given))
+    return columns, steps, Metadata(**described | given)
 
 
 def arranged(
@@ -202,7 +197,7 @@ def from_steps(
     *,
     action_bounds: ActionBounds = None,
     **given: Any,
-) -> Dataset:
+) -> Parts:
     """See `Dataset.from_steps`; `given` are marks of the episodes and the fields of `Metadata`."""
     columns = steps_arranged(observations, actions, rewards, Marks.taken(given))
     if columns["rewards"] is None:

@@ -9,7 +9,6 @@ import json
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,11 @@ def cached(
     dataset: Dataset, key: Mapping[str, object], shape: tuple[int, ...], compute: Callable[[], dict[str, np.ndarray]]
 ) -> dict[str, np.ndarray]:
     """The arrays that `compute` gives, `values` [shape] among them, kept beside a stored dataset under their `key`."""
-    path = _path(dataset, key)
-    if path is None:
+    id = dataset.metadata.id
+    if id is None or not (ids.folder(id) / "data").is_dir():
         return compute()
+    digest = hashlib.sha256(json.dumps(dict(key), sort_keys=True).encode()).hexdigest()
+    path = ids.folder(id) / "relabelled" / f"{digest}.npz"
     if path.exists():
         with contextlib.suppress(DataError):  # damaged (a zip file carries checksums): computing it again mends it
             found = arrays.load(path)
@@ -40,16 +41,8 @@ def cached(
     return made
 
 
-def _path(dataset: Dataset, key: Mapping[str, object]) -> Path | None:
-    """Beside the dataset, as long as what is stored there is this dataset."""
-    if dataset.metadata.id is None:
-        return None
-    digest = hashlib.sha256(json.dumps(dict(key), sort_keys=True).encode()).hexdigest()
-    folder = ids.folder(dataset.metadata.id)
-    return folder / "relabelled" / f"{digest}.npz" if (folder / "data").is_dir() else None
-
-
 OWN = "utds_rewards_"  # begins the names of modules made from reward files, which may be called as a library is
+DIGITS = 16  # hexadecimal ones of the digest of a function's code that stand in its identity
 # Counted by name alone, not by their code, as is the standard library.
 _LIBRARIES = {"numpy", "scipy", "jax", "mujoco", "dm_control", "gymnasium", "torch", "pandas", "sklearn", "numba"}
 
@@ -64,6 +57,12 @@ def code_digest(*functions: Callable[..., Any]) -> str:
     digest = hashlib.sha256()
     _feed(digest, functions, set())
     return digest.hexdigest()
+
+
+def function_identity(function: Callable[..., Any], source: str = "") -> str:
+    """A function by its source, or else its own name, and its code: "function:reach@1f2e…"."""
+    called = getattr(function, "__name__", type(function).__name__)
+    return f"{source or f'function:{called}'}@{code_digest(function)[:DIGITS]}"
 
 
 def _feed(digest: Any, value: Any, seen: set[int]) -> None:
@@ -118,7 +117,7 @@ def _feed_function(digest: Any, function: types.FunctionType, seen: set[int]) ->
     _feed(digest, (code, function.__defaults__, function.__kwdefaults__, captured), seen)
     if _is_library(function.__module__ or ""):
         return
-    names = sorted(_names(code))
+    names = sorted({name for part in _codes(code) for name in part.co_names})  # global names that it may read
     used = {name: function.__globals__[name] for name in names if name in function.__globals__}
     for item in used.items():
         _feed(digest, item, seen)
@@ -156,11 +155,6 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _codes(constant)
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Global names that code may read."""
-    return {name for part in _codes(code) for name in part.co_names}
 
 
 def _imported(code: types.CodeType) -> Iterator[types.ModuleType]:

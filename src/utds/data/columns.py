@@ -9,14 +9,17 @@ The bounds travel with the data: dataset metadata, `pool.info`, config.json, the
 """
 
 import math
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from utds.errors import ConfigError, DataError
+from utds.files import explained
 
 
 class Kind(NamedTuple):
@@ -98,13 +101,42 @@ class Metadata:
         return {name: value for name, value in asdict(self).items() if name in chosen}
 
 
-class Column(Protocol):
-    """A column that isn't in memory yet."""
+@dataclass(frozen=True)
+class FileColumn:
+    """A column that isn't in memory yet: it lies in a file as one or more extents of bytes, row after row."""
 
-    @property
-    def shape(self) -> tuple[int, ...]: ...
+    path: Path
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    extents: tuple[tuple[int, int], ...]  # (offset in the file, bytes)
+    written: tuple[int, int, int] | None  # the file's stamp when its metadata were read
 
-    def read(self, start: int, stop: int, out: np.ndarray) -> None: ...
+    def read(self, start: int, stop: int, out: np.ndarray) -> None:
+        """Fill `out`, C-contiguous and of this column's dtype, with rows start … stop−1."""
+        width = self.dtype.itemsize * int(np.prod(self.shape[1:]))
+        target = out.reshape(-1).view(np.uint8).data
+        begin, end, seen = start * width, stop * width, 0  # byte positions within the column
+        with explained(f"read {self.path}"), open(self.path, "rb") as file:
+            if stamp(file.fileno()) != self.written:
+                raise DataError(f"{self.path} changed after the dataset was loaded; load it again")
+            for offset, size in self.extents:
+                low, high = max(begin, seen), min(end, seen + size)
+                if low < high:
+                    file.seek(offset + low - seen)
+                    if file.readinto(target[low - begin : high - begin]) < high - low:
+                        raise DataError(
+                            f"{self.path} ends too early; it was cut short: restore it or make the dataset again"
+                        )
+                seen += size
+
+
+def stamp(path: Path | int) -> tuple[int, int, int] | None:
+    """What changes when a file or a folder is replaced or written to; nothing where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class Episode(NamedTuple):

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from utds.data import build
 from utds.data.columns import (
     COLUMNS,
     KNOWN,
     OPTIONAL,
-    Column,
     Episode,
+    FileColumn,
     Metadata,
     check_actions,
     check_endings,
@@ -43,7 +44,7 @@ class Dataset:
 
     def __init__(
         self,
-        columns: Mapping[str, np.ndarray | Column],
+        columns: Mapping[str, np.ndarray | FileColumn],
         lengths: np.ndarray,
         metadata: Metadata,
         digest: str | None = None,  # where it is known already, as from a store
@@ -72,9 +73,7 @@ class Dataset:
         Returns:
             The dataset, after every check; the first bad row is named.
         """
-        from utds.data import build
-
-        return build.from_arrays(observations, actions, rewards, **given)
+        return cls.checked(*build.from_arrays(observations, actions, rewards, **given))
 
     @classmethod
     def from_steps(cls, observations: object, actions: object, rewards: object = None, **given: Any) -> "Dataset":
@@ -96,19 +95,15 @@ class Dataset:
         Returns:
             The dataset; every episode that wasn't marked as terminated is one transition shorter than its log.
         """
-        from utds.data import build
-
-        return build.from_steps(observations, actions, rewards, **given)
+        return cls.checked(*build.from_steps(observations, actions, rewards, **given))
 
     @classmethod
     def from_episodes(cls, episodes: Iterable[Episode], **metadata: Any) -> "Dataset":
         """A dataset from recorded episodes, actions in [-1, 1]; `metadata` are the fields of `Metadata`."""
-        from utds.data.build import Builder
-
-        builder = Builder()
+        builder = build.Builder()
         for episode in episodes:
             builder.add(episode)
-        return builder.dataset(**metadata)
+        return cls.checked(*builder.columns(), Metadata(**metadata))
 
     @classmethod
     def checked(cls, given: Mapping[str, object], lengths: object, metadata: Metadata) -> "Dataset":
@@ -260,16 +255,19 @@ class Dataset:
         """[N] int64: the observation row that each transition leaves; it reaches the next row."""
         return np.arange(self.size) + np.repeat(np.arange(self.episodes), self.lengths)
 
-    def blocks(self, size: int = 1 << 16) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-        """All transitions in blocks: which they are, observations [b, O], actions [b, A], next observations [b, O]."""
+    def blocks(
+        self, size: int = 1 << 16, states: str = "observations"
+    ) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+        """All transitions in blocks: which they are, observations [b, O], actions [b, A], next observations [b, O].
+
+        With `states="physics"` it gives the simulator's states [b, S] instead of the observations.
+        """
         rows = self.rows
         for start in range(0, self.size, size):
             stop = min(start + size, self.size)
             first, last = int(rows[start]), int(rows[stop - 1]) + 1
-            observations = self.read("observations", first, last + 1)
-            local = rows[start:stop] - first
-            actions = self.read("actions", start, stop)
-            yield slice(start, stop), observations[local], actions, observations[local + 1]
+            found, local = self.read(states, first, last + 1), rows[start:stop] - first
+            yield slice(start, stop), found[local], self.read("actions", start, stop), found[local + 1]
 
     @cached_property
     def returns(self) -> np.ndarray:

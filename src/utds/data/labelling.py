@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from utds.data.cache import OWN, cached, code_digest
+from utds.data.cache import DIGITS, OWN, cached, code_digest, function_identity
 from utds.data.columns import KNOWN, ZERO, to_raw
 from utds.data.dataset import Dataset
 from utds.data.reward_model import FORMER_NAMES, LearnedReward, current_identity
@@ -37,7 +37,6 @@ from utds.version import __version__
 T = TypeVar("T")
 Function = Callable[[np.ndarray, np.ndarray, np.ndarray], object]
 
-_DIGEST = 16  # hexadecimal digits of a function's code that stand in its identity
 _STATES = 1 << 18  # per pass: physics is the widest column, so it is never read whole
 _OTHERS = "learned, zero, a goal such as goal:0=0.5,1=-0.2, or a function of your own as file.py:name"
 _FORMS = f"known, {_OTHERS}"
@@ -57,6 +56,7 @@ class Labelling(Protocol):
     @property
     def uses_main(self) -> bool:
         """Whether the labels depend on the main task's own data."""
+        return False
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None) -> np.ndarray:
         """Rewards [N] float32 of `task` for every transition of `dataset`."""
@@ -102,12 +102,10 @@ def relabel(dataset: Dataset, task: str, rewards: Rewards = KNOWN, *, main: Data
     `main` is the data of `task` that a learned reward is regressed on.
     """
     labelling = make(rewards)
-    source = labelling.identity
-    if labelling.uses_main:
-        if main is None:
-            raise ConfigError("a learned reward needs the main task's own data to learn from")
+    labels, source = labelling.label(dataset, task, main), labelling.identity
+    if labelling.uses_main and main is not None:
         source += f" from {main.digest[:16]}"
-    return dataset.with_rewards(task, labelling.label(dataset, task, main), source)
+    return dataset.with_rewards(task, labels, source)
 
 
 def rewards_for(dataset: Dataset, main: Dataset, labelling: Labelling) -> np.ndarray:
@@ -134,7 +132,6 @@ class Known(Labelling):
     """Rewards that are facts: recorded for the task, or recomputed from physics."""
 
     name = identity = KNOWN
-    uses_main = False
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         meta = dataset.metadata
@@ -143,12 +140,12 @@ class Known(Labelling):
                 "both datasets are of an unnamed task: whether they share a reward can't be known; "
                 "name them with task=…"
             )
-        if task == meta.task and meta.labelling == KNOWN:
+        column = _column_with(dataset, task)
+        if column == "rewards":
             return dataset.read("rewards")
-        if "task_rewards" in dataset and task in meta.task_names:
-            return np.ascontiguousarray(dataset.read("task_rewards")[:, meta.task_names.index(task)])
-        if "physics" in dataset and task in _task_ids(meta.domain):
-            names, table = from_physics(dataset)
+        if column is not None:
+            stored = column == "task_rewards"
+            names, table = (meta.task_names, dataset.read(column)) if stored else from_physics(dataset)
             return np.ascontiguousarray(table[:, names.index(task)])
         if not meta.has_rewards:
             raise DataError(
@@ -168,11 +165,17 @@ class Known(Labelling):
 
 def is_known(dataset: Dataset, task: str) -> bool:
     """Whether `Known` can label, without computing anything."""
+    return _column_with(dataset, task) is not None
+
+
+def _column_with(dataset: Dataset, task: str) -> str | None:
+    """The column that holds the true rewards of a task, or that they can be computed from: physics."""
     meta = dataset.metadata
     if task == meta.task and meta.labelling == KNOWN:
-        return True
-    stored = "task_rewards" in dataset and task in meta.task_names
-    return stored or ("physics" in dataset and task in _task_ids(meta.domain))
+        return "rewards"
+    if "task_rewards" in dataset and task in meta.task_names:
+        return "task_rewards"
+    return "physics" if "physics" in dataset and task in _task_ids(meta.domain) else None
 
 
 def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
@@ -198,8 +201,7 @@ def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
         key["model"] = hashlib.sha256(model.data).hexdigest()
 
     def compute() -> dict[str, np.ndarray]:
-        blocks = [block.astype(np.float32) for _, block, _ in physics_passes(dataset)]
-        return {"values": np.concatenate(blocks)}
+        return {"values": np.concatenate([block.astype(np.float32) for _, block, _ in physics_passes(dataset)])}
 
     return names, cached(dataset, key, (dataset.size, len(names)), compute)["values"]
 
@@ -210,13 +212,8 @@ def physics_passes(dataset: Dataset, threads: int | None = None) -> Iterator[tup
 
     assert dataset.metadata.domain is not None
     domain = domains.get(dataset.metadata.domain)
-    rows = dataset.rows
-    for start in range(0, dataset.size, _STATES):
-        stop = min(start + _STATES, dataset.size)
-        first = int(rows[start]) + 1  # rewards belong to the states reached
-        states = dataset.read("physics", first, int(rows[stop - 1]) + 2)[rows[start:stop] + 1 - first]
-        taken = dataset.read("actions", start, stop)
-        yield domains.task_ids(domain), domain.rewards(states, taken, threads), slice(start, stop)
+    for where, _, actions, reached in dataset.blocks(_STATES, "physics"):  # rewards belong to the states reached
+        yield domains.task_ids(domain), domain.rewards(reached, actions, threads), where
 
 
 def _task_ids(domain: str | None) -> tuple[str, ...]:
@@ -230,7 +227,6 @@ class Zero(Labelling):
     """No rewards: UDS (Yu et al., 2022) shares other tasks' data with reward 0."""
 
     name = identity = ZERO
-    uses_main = False
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         return np.zeros(dataset.size, np.float32)
@@ -243,12 +239,10 @@ class FunctionReward(Labelling):
     function: Function
     source: str = ""  # such as rewards.py:reach; by default the function's own name
     name = "function"
-    uses_main = False
 
     @cached_property
     def identity(self) -> str:
-        called = getattr(self.function, "__name__", type(self.function).__name__)
-        return f"{self.source or f'function:{called}'}@{code_digest(self.function)[:_DIGEST]}"
+        return function_identity(self.function, self.source)
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         meta, rewards = dataset.metadata, np.empty(dataset.size, np.float32)
@@ -258,7 +252,7 @@ class FunctionReward(Labelling):
             if given.shape != (len(actions),):
                 raise DataError(
                     f"the reward function gave shape {list(given.shape)} for {len(actions)} transitions; "
-                    f"it must give one number a transition: [{len(actions)}]"
+                    f"it must give one number per transition: [{len(actions)}]"
                 )
             rewards[where] = given
             if not np.isfinite(rewards[where]).all():
@@ -277,7 +271,6 @@ class GoalReward(Labelling):
     goal: tuple[tuple[int, float], ...]  # (feature of the observation, value there)
     radius: float | None = None
     name = "goal"
-    uses_main = False
 
     @property
     def identity(self) -> str:
@@ -301,7 +294,7 @@ class GoalReward(Labelling):
 
 def _from_file(text: str) -> FunctionReward:
     """The function of a line "file.py:name" or "file.py:name@digest"; the file is run."""
-    source = re.sub(rf"@[0-9a-f]{{{_DIGEST}}}\Z", "", text)  # a folder may have an @ in its name too
+    source = re.sub(rf"@[0-9a-f]{{{DIGITS}}}\Z", "", text)  # a folder may have an @ in its name too
     path, _, name = source.rpartition(":")
     spec = importlib.util.spec_from_file_location(f"{OWN}{Path(path).stem}", path)
     if not Path(path).is_file() or spec is None or spec.loader is None:

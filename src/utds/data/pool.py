@@ -8,14 +8,8 @@ belongs in a scan's carry. Pools of one lake share its columns, so sixty of them
 
 Reward, termination and action n belong to the step from observation row `rows[n]` to `rows[n] + 1`.
 
-Where transitions aren't all drawn alike, a pool has weights:
-
-    share(…, weights=[own, other])       an array [n] of non-negative numbers for each dataset, the main one's first
-    share(…, weights=function)           function(sources) -> such arrays; a source has dataset, rewards [n] and own
-    share(…, weights="returns")          `ReturnWeights`: good episodes more often
-    share(…, weights="dynamics")         `utds.adviser.dynamics.DynamicsWeights`: data of other dynamics less often
-
-It keeps the running sum of the weights as whole numbers, so a draw is one random number and one binary search.
+Where a pool has weights (see `Weights`), it keeps their running sum as whole numbers: a draw is one random number and
+one binary search.
 """
 
 import hashlib
@@ -28,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds.data.cache import code_digest
+from utds.data.cache import function_identity
 from utds.data.columns import KNOWN
 from utds.data.dataset import Dataset
 from utds.data.labelling import with_options
@@ -301,7 +295,9 @@ class Source(NamedTuple):
 
 
 WeightFunction = Callable[[Sequence[Source]], Sequence[object]]
-Weights = WeightFunction | Sequence[object] | str | None  # what `share` takes
+# What `share` takes: a function or its result, an array [n] of non-negative numbers for each dataset, the main one's
+# first; "returns", see `ReturnWeights`; "dynamics", see `utds.adviser.dynamics.DynamicsWeights`; None: all alike.
+Weights = WeightFunction | Sequence[object] | str | None
 
 
 @dataclass(frozen=True)
@@ -333,17 +329,13 @@ class ReturnWeights:
 
 def weigh(weights: Weights, sources: Callable[[], Sequence[Source]]) -> tuple[str, np.ndarray | None]:
     """What a pool notes of its weights, and their running sum [M] int32; none where they are uniform."""
-    if weights is None:
+    if weights is None or (isinstance(weights, str) and weights == UNIFORM):
         return UNIFORM, None
     if isinstance(weights, str):
-        if weights == UNIFORM:
-            return UNIFORM, None
         weights = _named(weights)
     found = sources()
     if callable(weights):
-        called = getattr(weights, "__name__", type(weights).__name__)
-        identity = getattr(weights, "identity", None) or f"function:{called}@{code_digest(weights)[:16]}"
-        return identity, running(weights(found), found)
+        return getattr(weights, "identity", None) or function_identity(weights), running(weights(found), found)
     content = b"".join(np.ascontiguousarray(part, np.float64).tobytes() for part in weights)
     return f"arrays@{hashlib.sha256(content).hexdigest()[:16]}", running(weights, found)
 
@@ -357,17 +349,15 @@ def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
         raise DataError(f"weights of {len(parts)} datasets were given for {len(sources)}; give one array for each")
     arrays = []
     for part, source in zip(parts, sources, strict=True):
-        array = np.asarray(part, np.float64)
-        if array.shape != (source.dataset.size,):
-            raise DataError(
-                f"weights of {source.dataset.name} have shape {list(array.shape)}; [{source.dataset.size}] is needed"
-            )
+        array, name, size = np.asarray(part, np.float64), source.dataset.name, source.dataset.size
+        if array.shape != (size,):
+            raise DataError(f"weights of {name} have shape {list(array.shape)}; [{size}] is needed")
         bad = ~(np.isfinite(array) & (array >= 0))
         if bad.any():
             row = int(np.argmax(bad))
-            raise DataError(f"weights of {source.dataset.name}, transition {row}: {array[row]}; give numbers from 0 on")
+            raise DataError(f"weights of {name}, transition {row}: {array[row]}; give numbers from 0 on")
         if not array.any():
-            raise DataError(f"all weights of {source.dataset.name} are 0; leave it out")
+            raise DataError(f"all weights of {name} are 0; leave it out")
         arrays.append(array)
     joined = np.concatenate(arrays)
     joined = np.ldexp(joined, -np.frexp(joined.max())[1])  # by a power of two: exact, and no sum overflows

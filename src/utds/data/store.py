@@ -27,7 +27,7 @@ import numpy as np
 
 from utds import files, progress
 from utds.data import ids
-from utds.data.columns import COLUMNS, KNOWN, OPTIONAL, Metadata
+from utds.data.columns import COLUMNS, KNOWN, OPTIONAL, FileColumn, Metadata, stamp
 from utds.data.dataset import Dataset, column_digest, content_digest
 from utds.errors import DataError
 from utds.version import __version__
@@ -54,7 +54,7 @@ def save(dataset: Dataset, id: str | None = None, *, overwrite: bool = False) ->
     with claim(id, overwrite=overwrite), files.atomic(folder) as part:
         (part / "data").mkdir(parents=True)
         path = part / "data" / FILE
-        columns = {
+        columns: dict[str, dict[str, Any]] = {
             column: {
                 "dtype": np.dtype(COLUMNS[column].dtype).str,
                 "shape": list(dataset.shape(column)),
@@ -97,25 +97,16 @@ def load(id: str) -> Dataset:
     """
     files.restore(ids.folder(id).parent)
     name, folder = ids.find(id)
-    before = _stamp(folder)
+    before = stamp(folder)
     try:
         found = _load(name, folder)
     except DataError:
-        if _stamp(folder) == before:
+        if stamp(folder) == before:
             raise
     else:
-        if _stamp(folder) == before:
+        if stamp(folder) == before:
             return found
     return load(id)  # it was replaced between its metadata and its data
-
-
-def _stamp(path: Path | int) -> tuple[int, int, int] | None:
-    """What changes when a file or a folder is replaced or written to; nothing where there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _load(name: str, folder: Path) -> Dataset:
@@ -269,38 +260,8 @@ def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
 # The file
 
 
-@dataclass(frozen=True)
-class FileColumn:
-    """A column that lies in a file as one or more extents of bytes, row after row."""
-
-    path: Path
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    extents: tuple[tuple[int, int], ...]  # (offset in the file, bytes)
-    stamp: tuple[int, int, int] | None  # of the file when the extents were read from its metadata
-
-    def read(self, start: int, stop: int, out: np.ndarray) -> None:
-        """Fill `out`, C-contiguous and of this column's dtype, with rows start … stop−1."""
-        width = self.dtype.itemsize * int(np.prod(self.shape[1:]))
-        target = out.reshape(-1).view(np.uint8).data
-        begin, end, seen = start * width, stop * width, 0  # byte positions within the column
-        with files.explained(f"read {self.path}"), open(self.path, "rb") as file:
-            if _stamp(file.fileno()) != self.stamp:
-                raise DataError(f"{self.path} changed after the dataset was loaded; load it again")
-            for offset, size in self.extents:
-                low, high = max(begin, seen), min(end, seen + size)
-                if low < high:
-                    file.seek(offset + low - seen)
-                    if file.readinto(target[low - begin : high - begin]) < high - low:
-                        raise DataError(
-                            f"{self.path} ends too early; it was cut short: restore it or make the dataset again"
-                        )
-                seen += size
-
-
 def _columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
     """The columns of the file at `path`, to be read when asked for."""
-    stamp = _stamp(path)
     found = {}
     for name, entry in described.items():
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(size) for size in entry["shape"])
@@ -309,7 +270,7 @@ def _columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
             raise DataError(f"{path}: column {name} of dtype {dtype} is unknown; the metadata were altered")
         if sum(size for _, size in extents) != COLUMNS[name].bytes(shape):
             raise DataError(f"{path}: the bytes of column {name} don't add up; the metadata were altered")
-        found[name] = FileColumn(path, dtype, shape, extents, stamp)
+        found[name] = FileColumn(path, dtype, shape, extents, stamp(path))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
+from utds.data.build import ActionBounds, Builder, Marks, arranged, steps_arranged
 from utds.data.columns import ZERO, bounds_text, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
@@ -103,7 +103,7 @@ class Recording:
         if rewards is None:
             rewards, labelling = np.zeros(len(self.actions), np.float32), {"labelling": ZERO}
         described = of_task(metadata["task"], self) if "task" in metadata else {}
-        return from_arrays(
+        return Dataset.from_arrays(
             self.observations,
             self.actions,
             rewards,
