@@ -15,6 +15,7 @@ from utds.data.columns import (
     BLOCK,
     BOUNDS_FOUND,
     COLUMNS,
+    OPTIONAL,
     ZERO,
     Episode,
     Metadata,
@@ -125,28 +126,27 @@ class Marks:
 
     def episodes(self, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Lengths [E], terminations [N] and truncations [N] of `count` steps."""
-        marks = {}
-        for name in ("terminations", "truncations"):
-            values = getattr(self, name)
-            marks[name] = np.zeros(count, np.bool_) if values is None else cast(name, values, np.bool_, None)
-            if len(marks[name]) != count:
-                raise DataError(f"{name} has {len(marks[name])} rows, but rewards has {count}; both need one per step")
+
+        def flags(name: str, values: object) -> np.ndarray:
+            found = np.zeros(count, np.bool_) if values is None else cast(name, values, np.bool_, None)
+            if len(found) != count:
+                raise DataError(f"{name} has {len(found)} rows, but rewards has {count}; both need one per step")
+            return found
+
+        ended, cut = flags("terminations", self.terminations), flags("truncations", self.truncations).copy()
         if self.lengths is not None:
             steps = episode_lengths(self.lengths)
         elif self.episode_index is not None:
             steps = lengths_of(self.episode_index)
+        elif count:
+            steps = np.diff(np.flatnonzero(np.append((ended | cut)[:-1], True)), prepend=-1)
         else:
-            if count == 0:
-                raise DataError("rewards is empty; a dataset needs at least one step")
-            ends = marks["terminations"] | marks["truncations"]
-            ends[-1] = True
-            steps = np.diff(np.flatnonzero(ends), prepend=-1)
+            raise DataError("rewards is empty; a dataset needs at least one step")
         check_count("rewards", count, steps, 0)
         last = np.cumsum(steps) - 1
-        cut = marks["truncations"].copy()
-        cut[last] |= ~marks["terminations"][last]  # where no end is marked, the recording was cut
-        check_endings(marks["terminations"], cut, steps)
-        return steps, marks["terminations"], cut
+        cut[last] |= ~ended[last]  # where no end is marked, the recording was cut
+        check_endings(ended, cut, steps)
+        return steps, ended, cut
 
 
 def from_arrays(
@@ -155,20 +155,16 @@ def from_arrays(
     rewards: object,
     *,
     next_observations: object = None,
-    physics: object = None,
-    task_rewards: object = None,
     action_bounds: ActionBounds = None,
     **given: Any,
 ) -> Parts:
-    """See `Dataset.from_arrays`; `given` are marks of the episodes and the fields of `Metadata`."""
+    """See `Dataset.from_arrays`; `given` are marks of the episodes, optional columns and the fields of `Metadata`."""
     columns = arranged(observations, actions, rewards, Marks.taken(given), next_observations)
     steps = columns.pop("lengths")
     columns["actions"], described = _scaled(actions, action_bounds, steps)
     if "description" in described and given.get("description"):
         described["description"] = f"{given.pop('description')}; {described['description']}"
-    for name, values in (("physics", physics), ("task_rewards", task_rewards)):
-        if values is not None:
-            columns[name] = values
+    columns |= {name: given.pop(name) for name in OPTIONAL if name in given}
     return columns, steps, Metadata(**described | given)
 
 

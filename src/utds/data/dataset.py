@@ -111,12 +111,11 @@ class Dataset:
         steps = episode_lengths(lengths)
         columns: dict[str, np.ndarray] = {}
         for name, kind in COLUMNS.items():
-            if name not in given:
-                if name in OPTIONAL:
-                    continue
+            if given.get(name) is not None:
+                columns[name] = checked_column(name, given[name], kind, steps).view()
+                columns[name].flags.writeable = False
+            elif name not in OPTIONAL:
                 raise DataError(f"a dataset needs the column {name}")
-            columns[name] = checked_column(name, given[name], kind, steps).view()
-            columns[name].flags.writeable = False
         check_actions(columns["actions"], steps)
         check_endings(columns["terminations"], columns["truncations"], steps)
         named = len(metadata.task_names)

@@ -19,9 +19,9 @@ import importlib.util
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -82,8 +82,11 @@ def make(rewards: Rewards) -> Labelling:
             return FunctionReward(rewards)
         raise ConfigError(f"rewards={rewards!r} is unknown; use {_FORMS}")
     name = rewards.partition(":")[0]
-    if name in _NAMED:
-        return _NAMED[name](rewards)
+    kinds: dict[str, Callable[..., Labelling]] = {KNOWN: Known, ZERO: Zero, LearnedReward.name: LearnedReward}
+    if name in kinds:
+        return with_options(kinds[name], rewards, "rewards")
+    if name == GoalReward.name:
+        return _goal(rewards)
     if ".py:" in rewards:
         return _from_file(rewards)
     if name == FunctionReward.name:
@@ -341,16 +344,13 @@ def split_options(text: str, argument: str) -> tuple[str, dict[str, str]]:
     return name, {key.strip(): value.strip() for key, _, value in pairs}
 
 
-def with_options(kind: Callable[..., T], text: str, argument: str, former: Mapping[str, str] | None = None) -> T:
-    """A dataclass from a line whose options name its fields, all of which have defaults.
-
-    `former` has names of earlier versions, and what they are called now.
-    """
+def with_options(kind: Callable[..., T], text: str, argument: str) -> T:
+    """A dataclass from a line whose options name its fields, all of which have defaults."""
     name, options = split_options(text, argument)
     types: dict[str, Any] = {item.name: type(item.default) for item in fields(kind)}  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for key, value in options.items():
-        field = (former or {}).get(key, key)
+        field = FORMER_NAMES.get(key, key)
         if field not in types:
             has = f"it has {', '.join(types)}" if types else "it takes none"
             raise ConfigError(f"{argument}={text!r}: {name} has no option {key!r}; {has}")
@@ -359,11 +359,3 @@ def with_options(kind: Callable[..., T], text: str, argument: str, former: Mappi
         except ValueError:
             raise ConfigError(f"{argument}={text!r}: {value!r} is no value of {key}") from None
     return kind(**given)
-
-
-_NAMED: dict[str, Callable[[str], Labelling]] = {
-    KNOWN: partial(with_options, Known, argument="rewards"),
-    ZERO: partial(with_options, Zero, argument="rewards"),
-    LearnedReward.name: partial(with_options, LearnedReward, argument="rewards", former=FORMER_NAMES),
-    GoalReward.name: _goal,
-}

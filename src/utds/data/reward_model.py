@@ -73,7 +73,7 @@ class LearnedReward:
             value = getattr(self, item.name)
             if value != item.default:
                 parts.append(f"{item.name}={'-'.join(map(str, value)) if isinstance(value, tuple) else value}")
-        return ":".join(["learned", *([",".join(parts)] if parts else [])])
+        return f"{self.name}:{','.join(parts)}" if parts else self.name
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None) -> np.ndarray:
         """Rewards [N] float32: the ensemble's mean minus `penalty` standard deviations."""
@@ -128,10 +128,10 @@ class LearnedReward:
         with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
             loss, keys = _Loss(self.num_models, self.batch_size), jax.random.split(key, self.steps)
             params = fit(params, loss, data, keys, self.lr, advance)
-        model = RewardModel(params, *scales, float("nan"), float("nan"))
+        model = RewardModel(params, *scales)
         mean, _ = model.predict_rows(inputs[test])
         error = float(np.sqrt(np.mean((mean - targets[test]) ** 2)))
-        return RewardModel(params, *scales, _correlation(mean, targets[test]), error)
+        return replace(model, correlation=_correlation(mean, targets[test]), error=error)
 
 
 def current_identity(identity: str) -> str:
@@ -157,8 +157,8 @@ class RewardModel:
     params: MLP
     inputs: Normalizer  # of rows (s, a, s')
     targets: Normalizer  # of rewards
-    correlation: float  # with the true rewards of the held-out episodes
-    error: float  # root mean square, in units of reward, on the same episodes
+    correlation: float = math.nan  # with the true rewards of the held-out episodes
+    error: float = math.nan  # root mean square, in units of reward, on the same episodes
 
     def predict(self, dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation [N] float32 of the ensemble for every transition of a dataset."""
