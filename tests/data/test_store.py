@@ -133,9 +133,11 @@ def test_versions():
     full([4], seed=10).save("robot-walk/medium-v10")
     assert store.load("robot-walk/medium").metadata.id == "robot-walk/medium-v10"
     assert store.load("utds/robot-walk/medium-v0").digest == full([4], seed=0).digest
+    os.rename(ids.folder("robot-walk/medium-v10"), ids.folder("robot-walk/medium-v010"))  # as another tool may write it
+    assert store.load("robot-walk/medium").metadata.id == "robot-walk/medium-v010"
     assert [name for name, _ in store.listed()] == [
         "robot-walk/medium",
-        "robot-walk/medium-v10",
+        "robot-walk/medium-v010",
         "robot-walk/medium-v2",
     ]
 

@@ -72,6 +72,11 @@ def test_bounds_that_cannot_be_are_refused(bounds, message):
         Dataset.from_arrays(np.zeros((61, 1)), recorded().raw_actions, np.zeros(60), action_bounds=bounds)
 
 
+def test_actions_that_are_no_array_are_refused_with_bounds_too():
+    with pytest.raises(DataError, match="actions is no array; give rows of equally many numbers"):
+        Dataset.from_arrays(np.zeros((3, 1)), [[0, 1], [2]], [0, 0], action_bounds=(-1, 1))
+
+
 def test_bounds_as_people_write_them():
     data = Dataset.from_arrays(np.zeros((3, 1)), [[-45.0], [9.0]], np.zeros(2), action_bounds="-90:90")
     assert data.actions[:, 0].tolist() == [-0.5, np.float32(0.1)] and data.metadata.action_high == (90.0,)

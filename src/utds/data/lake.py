@@ -252,21 +252,22 @@ def check_compatible(datasets: Sequence[Dataset]) -> None:
     """Only data of one robot can be pooled."""
     if not datasets:
         raise DataError("there is no dataset to load; give at least one")
-    first = datasets[0]
-    for other in datasets[1:]:
-        if other.metadata.domain != first.metadata.domain:
-            ours, theirs = (data.metadata.domain or "an unnamed domain" for data in (first, other))
+    first, *others = datasets
+    for other in others:
+        mine, its = first.metadata, other.metadata
+        if mine.domain != its.domain:
+            ours, theirs = (meta.domain or "an unnamed domain" for meta in (mine, its))
             raise DataError(
                 f"{first.name} is of {ours} and {other.name} of {theirs}; only data of one robot can be shared"
             )
-        for what in ("observation_size", "action_size"):
-            mine, its = getattr(first, what), getattr(other, what)
-            if mine != its:
-                word = what.removesuffix("_size")
+        for what in ("observation", "action"):
+            sizes = [getattr(data, f"{what}_size") for data in (first, other)]
+            if sizes[0] != sizes[1]:
                 raise DataError(
-                    f"{first.name} has {word}s of {mine} numbers and {other.name} of {its}; they can't be pooled"
+                    f"{first.name} has {what}s of {sizes[0]} numbers and {other.name} of {sizes[1]}; "
+                    f"they can't be pooled"
                 )
-        bounds = [(data.metadata.action_low, data.metadata.action_high) for data in (first, other)]
+        bounds = [(meta.action_low, meta.action_high) for meta in (mine, its)]
         if bounds[0] != bounds[1]:
             ours, theirs = (bounds_text(*pair) for pair in bounds)
             raise DataError(

@@ -25,18 +25,13 @@ def listing(found: Iterable[tuple[str, dict[str, Any]]]) -> Table:
     """One row per stored dataset."""
     table = terminal.table("id", numbers=("episodes", "steps", "return", "MB"))
     for row in rows(found):
-        table.add_row(terminal.Name(row["id"]), *_numbers(row))
+        counts = (row[name] for name in ("episodes", "steps", "megabytes"))
+        episodes, steps, size = ("–" if count is None else str(count) for count in counts)
+        returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
+        if row["damaged"]:
+            episodes, returns = "damaged", "–"
+        table.add_row(terminal.Name(row["id"]), episodes, steps, returns, size)
     return table
-
-
-def _numbers(row: dict[str, Any]) -> tuple[str, str, str, str]:
-    if row["damaged"]:
-        return "damaged", "–", "–", "–"
-    returns = " ± ".join(terminal.number(row[name]) for name in ("return_mean", "return_std"))
-    episodes, steps, size = (
-        "–" if row[name] is None else str(row[name]) for name in ("episodes", "steps", "megabytes")
-    )
-    return episodes, steps, returns, size
 
 
 def rows(found: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
