@@ -27,6 +27,7 @@ from utds.data.columns import (
     check_endings,
     check_finite,
     episode_lengths,
+    first_true,
     parse_bounds,
     to_unit,
 )
@@ -39,7 +40,7 @@ Parts = tuple[dict[str, Any], np.ndarray, Metadata]  # columns, lengths [E] and 
 class Builder:
     """Gathers episodes for one dataset.
 
-    Every column is one array that grows in place, so a dataset isn't held twice while it is built.
+    Every column grows in place, so a dataset isn't held twice while it is built.
     """
 
     def __init__(self) -> None:
@@ -76,7 +77,7 @@ class Builder:
         if not self._lengths:
             raise DataError("nothing was recorded: a dataset needs at least one episode")
         lengths, ended = np.array(self._lengths), np.array(self._ended)
-        given = {name: column.take() for name, column in self._columns.items()}
+        given = {name: column.array() for name, column in self._columns.items()}
         last = np.cumsum(lengths) - 1
         given["terminations"], given["truncations"] = np.zeros((2, int(lengths.sum())), np.bool_)
         given["terminations"][last], given["truncations"][last] = ended, ~ended
@@ -87,8 +88,7 @@ class _Growing:
     """A column that grows. The system extends a large block of memory in place: nothing is copied."""
 
     def __init__(self, name: str, first: np.ndarray) -> None:
-        self.name, self.size, self.shape = name, 0, first.shape[1:]
-        self.array = np.empty((0, *self.shape), COLUMNS[name].dtype)
+        self.name, self.rows, self.shape, self.bytes = name, 0, first.shape[1:], bytearray()
 
     def append(self, source: str, values: np.ndarray) -> None:
         if values.dtype.kind not in "biuf":
@@ -98,16 +98,12 @@ class _Growing:
                 f"{source}: {self.name} has rows of shape {list(values.shape[1:])}, "
                 f"but the first episode has {list(self.shape)}; all episodes must come from one robot"
             )
-        end = self.size + len(values)
-        if end > len(self.array):
-            self.array.resize((max(end, 3 * len(self.array) // 2), *self.shape), refcheck=False)
         with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
-            self.array[self.size : end] = values
-        self.size = end
+            self.bytes += values.astype(COLUMNS[self.name].dtype).tobytes()
+        self.rows += len(values)
 
-    def take(self) -> np.ndarray:
-        self.array.resize((self.size, *self.shape), refcheck=False)
-        return self.array
+    def array(self) -> np.ndarray:
+        return np.frombuffer(self.bytes, COLUMNS[self.name].dtype).reshape(self.rows, *self.shape)
 
 
 @dataclass(frozen=True)
@@ -211,8 +207,8 @@ def steps_arranged(observations: Any, actions: object, rewards: object, marks: M
     steps, ended, _ = marks.episodes(len(taken))
     last = np.cumsum(steps) - 1
     done = ended[last]
-    if ((steps < 2) & ~done).any():
-        raise DataError(f"episode {int(np.argmax((steps < 2) & ~done))} has one step, whose outcome wasn't logged")
+    if (episode := first_true((steps < 2) & ~done)) is not None:
+        raise DataError(f"episode {episode} has one step, whose outcome wasn't logged")
     kept = np.ones(len(taken), bool)
     kept[last] = done
     earned = None
@@ -240,9 +236,10 @@ def lengths_of(episode_index: object) -> np.ndarray:
         )
     first = np.flatnonzero(np.concatenate([[True], index[1:] != index[:-1]]))
     values, counts = np.unique(index[first], return_counts=True)
-    if (counts > 1).any():
-        again = values[int(np.argmax(counts > 1))]
-        raise DataError(f"episode {again} isn't in one piece: its steps are shuffled; sort them by episode and time")
+    if (again := first_true(counts > 1)) is not None:
+        raise DataError(
+            f"episode {values[again]} isn't in one piece: its steps are shuffled; sort them by episode and time"
+        )
     return np.diff(np.append(first, len(index)))
 
 

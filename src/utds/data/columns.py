@@ -11,7 +11,7 @@ The bounds travel with the data: dataset metadata, `pool.info`, config.json, the
 import math
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -246,7 +246,8 @@ def cast(name: str, values: object, dtype: type | None, width: int | None) -> np
     if array.ndim != (1 if width is None else 2) or 0 in array.shape[1:] or (width and array.shape[1] != width):
         raise DataError(f"{name} has shape {list(array.shape)}; {shape} is needed")
     if dtype is np.bool_ and array.dtype != np.bool_:
-        _refuse((array != 0) & (array != 1), lambda row: f"{name}, row {row}: {array[row]} is neither true nor false")
+        if (row := first_true((array != 0) & (array != 1))) is not None:
+            raise DataError(f"{name}, row {row}: {array[row]} is neither true nor false")
     with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported as such
         return np.ascontiguousarray(array, dtype)
 
@@ -265,7 +266,8 @@ def episode_lengths(lengths: object) -> np.ndarray:
     array = np.asarray(lengths)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0:
         raise DataError("lengths must be a list of at least one whole number: the steps of each episode")
-    _refuse(array < 1, lambda row: f"episode {row} has {array[row]} steps; every episode needs at least one")
+    if (episode := first_true(array < 1)) is not None:
+        raise DataError(f"episode {episode} has {array[episode]} steps; every episode needs at least one")
     return array.astype(np.int64)
 
 
@@ -285,15 +287,13 @@ def check_finite(name: str, array: np.ndarray, lengths: np.ndarray, per_episode:
     for begin in range(0, len(array), BLOCK):
         part = array[begin : begin + BLOCK].reshape(-1, math.prod(array.shape[1:]))
         finite = np.isfinite(part)
-        if finite.all():
-            continue
-        row = int(np.argmin(finite.all(axis=1)))
-        feature = int(np.argmin(finite[row]))
-        place = f", feature {feature}" if array.ndim > 1 else ""
-        raise DataError(
-            f"{name}, {where(first + begin + row, lengths, per_episode)}{place}: {part[row, feature]}; "
-            f"only finite numbers can be used"
-        )
+        if not finite.all():
+            row, feature = np.argwhere(~finite)[0]
+            place = f", feature {feature}" if array.ndim > 1 else ""
+            raise DataError(
+                f"{name}, {where(first + begin + int(row), lengths, per_episode)}{place}: {part[row, feature]}; "
+                f"only finite numbers can be used"
+            )
 
 
 def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
@@ -309,31 +309,25 @@ def check_actions(array: np.ndarray, lengths: np.ndarray) -> None:
 
 def check_endings(terminations: np.ndarray, truncations: np.ndarray, lengths: np.ndarray) -> None:
     """An episode ends at its last step alone, by termination or by truncation (a time limit), never by both."""
-    _refuse(
-        terminations & truncations,
-        lambda row: (
+    if (row := first_true(terminations & truncations)) is not None:
+        raise DataError(
             f"{where(row, lengths, 0)} is marked as terminated and as truncated; "
             f"a true end is a termination alone, a time limit a truncation alone"
-        ),
-    )
+        )
     last = np.cumsum(lengths) - 1
     middle = terminations | truncations
     unmarked = ~middle[last]
     middle[last] = False
-    _refuse(
-        middle,
-        lambda row: (
+    if (row := first_true(middle)) is not None:
+        raise DataError(
             f"{where(row, lengths, 0)} is marked as an end, but the episode continues; "
             f"check the episode lengths or the terminations and truncations"
-        ),
-    )
-    _refuse(
-        unmarked,
-        lambda episode: (
+        )
+    if (episode := first_true(unmarked)) is not None:
+        raise DataError(
             f"episode {episode} ends after {lengths[episode]} steps, yet its last step is marked neither as "
             f"terminated nor as truncated"
-        ),
-    )
+        )
 
 
 def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, first: int = 0) -> None:
@@ -348,13 +342,11 @@ def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, fi
         check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
     broken = differs.any(axis=1)
     broken[ends] = False
-    _refuse(
-        broken,
-        lambda row: (
+    if (row := first_true(broken)) is not None:
+        raise DataError(
             f"the episode doesn't chain: next_observations of {where(first + row, lengths, 0)} differs from "
             f"observations of the following step; mark the end of the episode there or give its lengths"
-        ),
-    )
+        )
 
 
 def where(row: int, lengths: np.ndarray, per_episode: int) -> str:
@@ -364,7 +356,6 @@ def where(row: int, lengths: np.ndarray, per_episode: int) -> str:
     return f"row {row} (episode {episode}, step {row - int(ends[episode] - lengths[episode] - per_episode)})"
 
 
-def _refuse(bad: np.ndarray, message: Callable[[int], str]) -> None:
-    """Raise `message(row)` for the first row that is bad."""
-    if bad.any():
-        raise DataError(message(int(np.argmax(bad))))
+def first_true(found: np.ndarray) -> int | None:
+    """The first position of [n] that is true."""
+    return int(np.argmax(found)) if found.any() else None

@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from utds.data.cache import DIGITS, OWN, cached, code_digest, function_identity
-from utds.data.columns import KNOWN, ZERO, to_raw
+from utds.data.columns import KNOWN, ZERO, first_true, to_raw
 from utds.data.dataset import Dataset
 from utds.data.reward_model import FORMER_NAMES, LearnedReward, current_identity
 from utds.errors import ConfigError, DataError
@@ -44,10 +44,6 @@ _FORMS = f"known, {_OTHERS}"
 
 class Labelling(Protocol):
     """Gives the transitions of a dataset the rewards of another task."""
-
-    @property
-    def name(self) -> str:
-        """A word for the kind: known, learned, function, goal or zero."""
 
     @property
     def identity(self) -> str:
@@ -134,7 +130,7 @@ def carries(dataset: Dataset, main: Dataset) -> bool:
 class Known(Labelling):
     """Rewards that are facts: recorded for the task, or recomputed from physics."""
 
-    name = identity = KNOWN
+    identity = KNOWN
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         meta = dataset.metadata
@@ -146,9 +142,10 @@ class Known(Labelling):
         column = _column_with(dataset, task)
         if column == "rewards":
             return dataset.read("rewards")
-        if column is not None:
-            stored = column == "task_rewards"
-            names, table = (meta.task_names, dataset.read(column)) if stored else from_physics(dataset)
+        if column == "task_rewards":
+            return np.ascontiguousarray(dataset.read(column)[:, meta.task_names.index(task)])
+        if column == "physics":
+            names, table = from_physics(dataset)
             return np.ascontiguousarray(table[:, names.index(task)])
         if not meta.has_rewards:
             raise DataError(
@@ -229,7 +226,7 @@ def _task_ids(domain: str | None) -> tuple[str, ...]:
 class Zero(Labelling):
     """No rewards: UDS (Yu et al., 2022) shares other tasks' data with reward 0."""
 
-    name = identity = ZERO
+    identity = ZERO
 
     def label(self, dataset: Dataset, task: str, main: Dataset | None = None) -> np.ndarray:
         return np.zeros(dataset.size, np.float32)
@@ -258,8 +255,8 @@ class FunctionReward(Labelling):
                     f"it must give one number per transition: [{len(actions)}]"
                 )
             rewards[where] = given
-            if not np.isfinite(rewards[where]).all():
-                row = where.start + int(np.argmin(np.isfinite(rewards[where])))
+            if (bad := first_true(~np.isfinite(rewards[where]))) is not None:
+                row = where.start + bad
                 raise DataError(f"the reward function gave {rewards[row]} for transition {row} of {dataset.name}")
         return rewards
 

@@ -23,7 +23,7 @@ import numpy as np
 from jax import Array
 
 from utds.data.cache import function_identity
-from utds.data.columns import KNOWN
+from utds.data.columns import KNOWN, first_true
 from utds.data.dataset import Dataset
 from utds.data.labelling import with_options
 from utds.errors import ConfigError, DataError
@@ -352,9 +352,7 @@ def running(parts: Sequence[object], sources: Sequence[Source]) -> np.ndarray:
         array, name, size = np.asarray(part, np.float64), source.dataset.name, source.dataset.size
         if array.shape != (size,):
             raise DataError(f"weights of {name} have shape {list(array.shape)}; [{size}] is needed")
-        bad = ~(np.isfinite(array) & (array >= 0))
-        if bad.any():
-            row = int(np.argmax(bad))
+        if (row := first_true(~(np.isfinite(array) & (array >= 0)))) is not None:
             raise DataError(f"weights of {name}, transition {row}: {array[row]}; give numbers from 0 on")
         if not array.any():
             raise DataError(f"all weights of {name} are 0; leave it out")
