@@ -58,7 +58,7 @@ class Labelling(Protocol):
         """Rewards [N] float32 of `task` for every transition of `dataset`."""
 
     def notes(self, dataset: Dataset, main: Dataset | None, truth: np.ndarray | None) -> list[str]:
-        """What a user should know about the labels of this dataset, a line each; `truth` are the facts, if known."""
+        """What a user should know about the labels of this dataset, one per line; `truth` are the facts, if known."""
         return []
 
 

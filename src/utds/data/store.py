@@ -191,10 +191,7 @@ def _parsed(name: str, path: Path, ours: dict[str, Any], steps: int | None) -> D
         raise DataError(f"{path} has {size} bytes instead of {ours['bytes']}: it {what}; restore it or make it again")
     repeated = np.array(ours["lengths"], np.int64).reshape(-1, 2)  # (length, how many episodes in a row have it)
     lengths = np.repeat(repeated[:, 0], repeated[:, 1])
-    columns = _columns(path, ours["columns"])
-    for column, found in columns.items():
-        if found.shape[0] != lengths.sum() + COLUMNS[column].per_episode * len(lengths):
-            raise ValueError(f"{column} has {found.shape[0]} rows")
+    columns = _columns(path, ours["columns"], lengths)
     if steps != lengths.sum():
         raise ValueError(f"total_steps is {steps}")
     fields = ours["metadata"] | {"id": ids.short(name), "task_names": tuple(ours["metadata"]["task_names"])}
@@ -260,9 +257,9 @@ def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
 # The file
 
 
-def _columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
+def _columns(path: Path, described: dict[str, Any], lengths: np.ndarray) -> dict[str, FileColumn]:
     """The columns of the file at `path`, to be read when asked for."""
-    found = {}
+    found, written = {}, stamp(path)
     for name, entry in described.items():
         dtype, shape = np.dtype(entry["dtype"]), tuple(int(size) for size in entry["shape"])
         extents = tuple((int(offset), int(size)) for offset, size in entry["runs"])
@@ -270,7 +267,9 @@ def _columns(path: Path, described: dict[str, Any]) -> dict[str, FileColumn]:
             raise DataError(f"{path}: column {name} of dtype {dtype} is unknown; the metadata were altered")
         if sum(size for _, size in extents) != COLUMNS[name].bytes(shape):
             raise DataError(f"{path}: the bytes of column {name} don't add up; the metadata were altered")
-        found[name] = FileColumn(path, dtype, shape, extents, stamp(path))
+        if shape[0] != lengths.sum() + COLUMNS[name].per_episode * len(lengths):
+            raise ValueError(f"{name} has {shape[0]} rows")
+        found[name] = FileColumn(path, dtype, shape, extents, written)
     return found
 
 
@@ -292,13 +291,13 @@ def _write(dataset: Dataset, path: Path) -> dict[str, Extents]:
     return extents
 
 
-def _write_headers(dataset: Dataset, path: Path, room: int) -> dict[str, Extents]:
+def _write_headers(dataset: Dataset, path: Path, reserved: int) -> dict[str, Extents]:
     """Everything of the file but the columns' bytes, for which space is set aside; returns where."""
     settings = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     settings.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     settings.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
     extents: dict[str, Extents] = {name: [] for name in COLUMNS if name in dataset}
-    with h5py.File(path, "w", meta_block_size=room) as file:
+    with h5py.File(path, "w", meta_block_size=reserved) as file:
         groups = []
         for index, steps in enumerate(dataset.lengths.tolist()):
             group = file.create_group(f"episode_{index}")

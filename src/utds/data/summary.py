@@ -144,7 +144,7 @@ def as_json(dataset: Dataset) -> dict[str, Any]:
 
 
 def facts(dataset: Dataset) -> Table:
-    """The metadata and the size, a line each."""
+    """The metadata and the size, one per line."""
     meta = dataset.metadata
     table = Table(title=dataset.name, title_justify="left", show_header=False, box=None, padding=(0, 2, 0, 0))
     rows = {
