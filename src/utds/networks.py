@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from utds.progress import Advance
+from utds.terminal import Advance
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch

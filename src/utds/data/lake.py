@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds import progress
+from utds import terminal
 from utds.data import units
 from utds.data.columns import KNOWN, cast, check_count, check_finite
 from utds.data.dataset import Dataset
@@ -101,7 +101,7 @@ class Lake:
             "episodes": _aligned((episodes + 1,), np.int32),
         }
         self._spans: list[_Span] = []
-        with progress.bar("loading", size, "transitions") as advance:
+        with terminal.bar("loading", size, "transitions") as advance:
             for data in self.datasets:
                 self._spans.append(_load(data, columns, self._spans, self.datasets))
                 advance(data.size, note=data.name)

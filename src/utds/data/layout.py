@@ -21,7 +21,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from utds import progress
+from utds import terminal
 from utds.data.columns import COLUMNS
 from utds.data.dataset import Dataset
 from utds.errors import DataError
@@ -88,7 +88,7 @@ def write(dataset: Dataset, path: Path) -> dict[str, Extents]:
     if shutil.disk_usage(path.parent).free < headers + sum(sizes.values()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     extents = _headers(dataset, path, headers)
-    with open(path, "rb+", buffering=0) as file, progress.bar("writing", sum(sizes.values()), "bytes") as advance:
+    with open(path, "rb+", buffering=0) as file, terminal.bar("writing", sum(sizes.values()), "bytes") as advance:
         for name in sizes:
             _pour(file.fileno(), extents[name], dataset.parts(name))
             advance(sizes[name], note=f"{dataset.name} {name}")

@@ -16,7 +16,7 @@ import mujoco.rollout
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import progress
+from utds import terminal
 from utds.domains.dm_control_utils import quiet
 from utds.errors import DomainError, SimulationError
 
@@ -224,7 +224,7 @@ def features_of(domain: Domain, physics: Array, threads: int | None = None) -> I
     data = [mujoco.MjData(model) for _ in range(threads)]
     with (
         mujoco.rollout.Rollout(nthread=threads) as pool,
-        progress.bar(f"relabelling {domain.name}", total=len(physics), unit="states") as advance,
+        terminal.bar(f"relabelling {domain.name}", total=len(physics), unit="states") as advance,
     ):
         for first in range(0, len(physics), ROWS):
             rows = slice(first, min(first + ROWS, len(physics)))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data.build import Builder
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
@@ -32,7 +32,7 @@ def read(folder: Path) -> Recording:
     """The episodes of a folder, by index."""
     found = _episode_files(folder)
     builder = Builder()
-    with progress.bar(f"importing {folder.name}", len(found), "episodes") as advance:
+    with terminal.bar(f"importing {folder.name}", len(found), "episodes") as advance:
         for _, steps, path in found:
             builder.add(_episode(path, steps), path)
             advance()
@@ -44,7 +44,7 @@ def write(dataset: Dataset, folder: Path) -> None:
     raw = dataset.raw_actions
     with (
         files.atomic(folder) as part,
-        progress.bar(f"exporting {dataset.name}", dataset.episodes, "episodes") as advance,
+        terminal.bar(f"exporting {dataset.name}", dataset.episodes, "episodes") as advance,
     ):
         part.mkdir()
         for index, steps in enumerate(dataset.lengths.tolist()):

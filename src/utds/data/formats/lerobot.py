@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data.build import lengths_of
 from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
@@ -72,7 +72,7 @@ def _frames(folder: Path, columns: list[str]) -> dict[str, Any]:
             if name not in there:
                 raise DataError(f"{path} has no column {name!r}; it has {', '.join(there)}")
     found: dict[str, Any] = {}
-    with progress.bar(f"importing {folder.name}", len(columns), "columns") as advance:
+    with terminal.bar(f"importing {folder.name}", len(columns), "columns") as advance:
         for name in columns:
             vector = name in (_STATE, _ACTION)
             parts = [] if vector else [parquet.column(path, name) for path in paths]

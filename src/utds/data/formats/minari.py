@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from utds import progress
+from utds import terminal
 from utds.data.build import Builder
 from utds.data.columns import Episode, Metadata
 from utds.data.dataset import Dataset
@@ -29,7 +29,7 @@ def read(id: str, download: bool = False) -> Recording:
     bounds = _bounds(id, source.action_space)
     builder, notes = Builder(), ["observations laid flat in the order of their space"]
     try:
-        with progress.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
+        with terminal.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
             for episode in source.iterate_episodes():
                 actions = np.asarray(episode.actions)
                 builder.add(
