@@ -17,7 +17,7 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import ArrayLike
 
-from utds.domains import registry
+from utds import domains
 from utds.domains.base import Array, Domain, Features
 from utds.errors import SimulationError
 
@@ -34,7 +34,7 @@ class Simulator:
     """
 
     def __init__(self, domain: Domain | str, n: int = 1, threads: int | None = None) -> None:
-        self.domain = registry.get(domain) if isinstance(domain, str) else domain
+        self.domain = domains.get(domain) if isinstance(domain, str) else domain
         if n < 1:
             raise SimulationError(f"a simulator needs at least one copy, got n={n}")
         self.n = n
