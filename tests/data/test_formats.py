@@ -115,7 +115,7 @@ def test_damaged_array_files_end_in_one_line(tmp_path, kept):
 
 def test_the_robot_of_a_known_task_is_checked(tmp_path):
     episode(tmp_path, "episode_0_2.npz", 3, 0)
-    with pytest.raises(DataError, match="observations have 2 numbers a row, but walker has 24"):
+    with pytest.raises(DataError, match="observations have 2 numbers per row, but walker has 24"):
         exorl.read(tmp_path).dataset(task="walker-walk")
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from utds.data import ids, store, units
 from utds.data.build import ActionBounds
 from utds.data.dataset import Dataset
@@ -62,11 +60,11 @@ def recognise(source: str) -> str:
     path = Path(source)
     if path.is_dir():
         return "lerobot" if (path / "meta" / "info.json").exists() else "exorl"
-    known = {".npz": _npz, ".hdf5": _hdf5, ".h5": _hdf5, ".csv": _table, ".parquet": _table}
+    known = {".npz": None, ".hdf5": "d4rl", ".h5": "d4rl", ".csv": "table", ".parquet": "table"}
     if path.suffix in known:
         if not path.is_file():
             raise DataError(f"there is no file {source}; check its path")
-        return known[path.suffix](path)
+        return known[path.suffix] or _npz(path)
     if path.exists():
         raise DataError(f"{source} is none of the files that can be imported: {', '.join(known)}")
     if source.startswith((".", "/", "~")) or not re.fullmatch(r"[\w/-]+", source):
@@ -101,7 +99,12 @@ def load(
             found.append((source, id, *read(source, options)))
     bounds: ActionBounds = options.actions
     if bounds == "auto":
-        bounds = units.found(*_alike({source: recording.actions for source, _, _, recording in found}))
+        actions = [recording.actions for _, _, _, recording in found]
+        for (source, *_), other in zip(found, actions, strict=True):
+            if other.shape[1] != actions[0].shape[1]:
+                counts = f"{found[0][0]} has {actions[0].shape[1]} actions per step and {source} has {other.shape[1]}"
+                raise DataError(f"{counts}: import them one by one")
+        bounds = units.found(*actions)
     made = []
     for source, id, format, whole in found:
         parts = list(whole.split())
@@ -132,15 +135,6 @@ def _naming(source: str) -> Iterator[None]:
         if source in str(error):
             raise
         raise DataError(f"{source}: {error}") from error
-
-
-def _alike(actions: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The actions [N, A] of each source, which one range is to be found for."""
-    (first, size), *others = ((source, array.shape[1]) for source, array in actions.items())
-    for source, other in others:
-        if other != size:
-            raise DataError(f"{first} has {size} actions a step and {source} has {other}: import them one by one")
-    return list(actions.values())
 
 
 def save(made: Sequence[Imported], overwrite: bool = False) -> list[Dataset]:
@@ -191,22 +185,11 @@ def _slugs(tasks: Sequence[str]) -> list[str]:
 
 def _npz(path: Path) -> str:
     """Which of the array files it is, by the names of its arrays."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = {name.removesuffix(".npy").removeprefix("steps/") for name in file.namelist()}
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{path} is damaged or no .npz file ({error}); fetch it again") from error
+    with arrays.understood(path), zipfile.ZipFile(path) as file:
+        names = {name.removesuffix(".npy").removeprefix("steps/") for name in file.namelist()}
     if {"is_first", "is_last"} <= names:
         return "rlds"
     if "terminals" in names:
         plain = not names & {"timeouts", "next_observations"}
         return "ogbench" if plain and (names & {"qpos", "qvel"} or "rewards" not in names) else "d4rl"
     return "arrays"
-
-
-def _hdf5(path: Path) -> str:
-    return "d4rl"
-
-
-def _table(path: Path) -> str:
-    return "table"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from utds.data.columns import BLOCK
+from utds.data.formats.recording import readable
 from utds.errors import DataError, MissingExtra
 
 GROUP = 2  # columns read together: pyarrow holds some megabytes of each
@@ -47,7 +48,7 @@ class Stream:
             found = [vectors(path, name, batch.column(name), seen) for name in names]
             for name, values, width in zip(names, found, self.widths[chosen], strict=True):
                 if values.shape[1] != width:
-                    raise DataError(f"{path}: {name} has {values.shape[1]} numbers a row, but {width} before")
+                    raise DataError(f"{path}: {name} has {values.shape[1]} numbers per row, but {width} before")
             for begin in range(0, len(found[0]), BLOCK):
                 part = [values[begin : begin + BLOCK] for values in found]
                 with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
@@ -109,23 +110,23 @@ def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
         yield from file.iter_batches(_ROWS, columns=columns, use_threads=False)  # each thread holds buffers
 
 
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def library() -> Any:
+    """pyarrow with its module for parquet files."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
-    try:
+    return pyarrow
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    pyarrow = library()
+    with readable(path, "parquet", pyarrow.ArrowException), open(path, "rb"):
         # By its name: pyarrow's threads can't read from a file of Python's while the interpreter waits for them.
-        with open(path, "rb"), pyarrow.parquet.ParquetFile(str(path), buffer_size=_BUFFER) as file:
+        with pyarrow.parquet.ParquetFile(str(path), buffer_size=_BUFFER) as file:
             yield file
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise DataError(f"could not read {path}: {error.strerror}") from error
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(
-            f"{path} is damaged or no parquet file: {str(error).splitlines()[0]}; fetch it again"
-        ) from error
 
 
 def _widths(path: Path, names: Sequence[str]) -> list[int]:

@@ -22,7 +22,7 @@ from utds.data.columns import BLOCK
 from utds.data.dataset import Dataset
 from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
-from utds.errors import ConfigError, DataError, MissingExtra
+from utds.errors import ConfigError, DataError
 
 COLUMNS = {  # what `write` writes, and what is looked for where nothing else is said
     "observations": "observation_*",
@@ -69,11 +69,7 @@ def header(path: Path) -> list[str]:
 
 def write(dataset: Dataset, path: Path) -> None:
     """Write a parquet file, one row per step, actions in the robot's unit; `read` takes it as it is."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
+    pyarrow = parquet.library()
     states, rows = dataset.read("observations"), dataset.rows
     vectors = {"observation": states[rows], "next_observation": states[rows + 1], "action": dataset.raw_actions}
     table = {f"{name}_{i}": values[:, i] for name, values in vectors.items() for i in range(values.shape[1])}
