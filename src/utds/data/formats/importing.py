@@ -25,6 +25,7 @@ READERS: Mapping[str, Reader] = {
     "rlds": rlds.read,
 }
 FORMATS = (*READERS, "table", "minari")
+NO_REWARDS = "no rewards in the file: all are 0 until it is relabelled"
 WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     "exorl": exorl.write,
     "arrays": arrays.write,
@@ -119,7 +120,8 @@ def load(
                 about["description"] = "; ".join(filter(None, (about.get("description"), found_note)))
             with _naming(source):
                 dataset = recording.dataset(bounds, **about)
-            made.append(Imported(source, format, target, dataset, tuple(recording.notes)))
+            notes = [*recording.notes, *([NO_REWARDS] if recording.rewards is None else [])]
+            made.append(Imported(source, format, target, dataset, tuple(notes)))
     names = [ids.full(each.id) for each in made]
     if len(set(names)) < len(names):
         raise ConfigError(f"two of the datasets would be stored as {max(names, key=names.count)}; give them other ids")

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from utds import terminal
+from utds.data import units
 from utds.data.build import Builder
 from utds.data.columns import Episode, Metadata
 from utds.data.dataset import Dataset
-from utds.data.formats.recording import Recording, clipped
+from utds.data.formats.recording import Recording
 from utds.errors import ConfigError, DataError
 
 
@@ -47,7 +48,13 @@ def read(id: str, download: bool = False) -> Recording:
     about = {"task": task, "description": f"imported from the Minari dataset {id}"}
     found = Recording.of_episodes(builder, bounds=bounds, metadata=about, notes=notes)
     if bounds is not None:
-        found.actions = clipped(found.actions, *bounds, notes)
+        low, high = bounds
+        beyond = int(((found.actions < low) | (found.actions > high)).any(axis=1).sum())
+        if beyond:
+            notes.append(
+                f"{beyond} actions beyond {units.text(tuple(low), tuple(high))} clipped, as the environment does"
+            )
+            found.actions = np.clip(found.actions, low, high)
     return found
 
 
@@ -64,8 +71,7 @@ def write(dataset: Dataset, id: str) -> None:
     meta = dataset.metadata
     low, high = meta.action_low or (-1.0,) * dataset.action_size, meta.action_high or (1.0,) * dataset.action_size
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Minari wishes for an author's e-mail, a link to code and so on
+        with warnings.catch_warnings(action="ignore"):  # Minari wishes for an author's e-mail, a link to code and so on
             minari.create_dataset_from_buffers(
                 id,
                 list(_buffers(dataset)),
@@ -115,12 +121,9 @@ def _flat(id: str, space: Any, values: Any) -> np.ndarray:
     if isinstance(space, spaces.Box):
         array = np.asarray(values)
         return array.reshape(len(array), -1)
-    if isinstance(space, spaces.Dict):
-        return np.concatenate([_flat(id, part, values[name]) for name, part in space.spaces.items()], axis=1)
-    if isinstance(space, spaces.Tuple):
-        return np.concatenate(
-            [_flat(id, part, value) for part, value in zip(space.spaces, values, strict=True)], axis=1
-        )
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        return np.concatenate([_flat(id, part, values[name]) for name, part in named], axis=1)
     raise DataError(f"{id} has observations in a {type(space).__name__} space; only numbers (Box) can be imported")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from utds.data.formats import arrays
-from utds.data.formats.recording import NO_REWARDS, Recording, check_arrays, flat, steps_between
+from utds.data.formats.recording import Recording, check_arrays, flat, steps_between
 from utds.errors import DataError
 
 _NEEDED = ("observations", "actions", "terminals")
@@ -32,7 +32,7 @@ def read(path: Path) -> Recording:
     lengths = steps_between(path, last, "trajectory")
     notes = [f"{len(lengths)} last actions left out: nothing follows them", *left]
     rewards = np.asarray(found["rewards"]).reshape(-1)[~first] if "rewards" in found else None
-    notes.append(NO_REWARDS if rewards is None else "rewards of s moved to the step that reaches s")
+    notes += [] if rewards is None else ["rewards of s moved to the step that reaches s"]
     parts = [flat(name, found[name]).astype(np.float64) for name in ("qpos", "qvel") if name in found]
     notes += ["qpos and qvel kept as physics"] if parts else []
     return Recording(

@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from utds.data import units
 from utds.data.build import ActionBounds, Builder, Marks, arranged, from_arrays, steps_arranged
 from utds.data.columns import COLUMNS, ZERO, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
-
-NO_REWARDS = "no rewards in the file: all are 0 until it is relabelled"
 
 
 @dataclass
@@ -48,11 +45,9 @@ class Recording:
         columns = arranged(marks=Marks.taken(filled), **filled)
         del columns["truncations"]
         columns["observations"] = cast("observations", columns["observations"], np.float32, 0)
-        made = cls(**columns, **more)
         if "rewards" not in given:
-            made.rewards = None
-            made.notes.append(NO_REWARDS)
-        return made
+            columns["rewards"] = None
+        return cls(**columns, **more)
 
     @classmethod
     def of_steps(cls, observations: object, actions: object, rewards: object, given: Any, **more: Any) -> "Recording":
@@ -61,8 +56,6 @@ class Recording:
         dropped = len(np.asarray(actions)) - len(made.actions)
         if dropped:
             made.notes.append(f"{dropped} last steps left out: the log doesn't say what state they reached")
-        if rewards is None:
-            made.notes.append(NO_REWARDS)
         return made
 
     def split(self) -> Iterator[tuple[str | None, "Recording"]]:
@@ -128,11 +121,12 @@ def of_task(task: str, found: Recording) -> dict[str, Any]:
 @contextlib.contextmanager
 def readable(path: Path, kind: str, *damage: type[Exception]) -> Iterator[None]:
     """What a library raises at a file that isn't there or is damaged, in one line."""
+    damaged: tuple[type[Exception], ...] = (OSError, *damage)
     try:
         yield
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
         raise DataError(f"could not read {path}: {error.strerror}") from error
-    except (OSError, *damage) as error:
+    except damaged as error:
         raise DataError(f"{path} is damaged or no {kind} file: {str(error).splitlines()[0]}; fetch it again") from error
 
 
@@ -168,12 +162,3 @@ def flat(name: str, values: Any) -> np.ndarray:
     if len(array) == 0:
         raise DataError(f"{name} is empty; a dataset needs at least one step")
     return cast(name, array.reshape(len(array), -1), np.float32, 0)
-
-
-def clipped(actions: np.ndarray, low: np.ndarray, high: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Actions [N, A] within bounds that an environment clips to; says how many were beyond."""
-    beyond = int(((actions < low) | (actions > high)).any(axis=1).sum())
-    if beyond:
-        notes.append(f"{beyond} actions beyond {units.text(tuple(low), tuple(high))} clipped, as the environment does")
-        return np.clip(actions, low, high)
-    return actions

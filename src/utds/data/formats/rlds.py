@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from utds.data.formats import arrays
-from utds.data.formats.recording import NO_REWARDS, Recording, check_arrays, flat, steps_between
+from utds.data.formats.recording import Recording, check_arrays, flat, steps_between
 from utds.errors import DataError
 
 _MARKS = ("is_first", "is_last", "is_terminal")
@@ -37,7 +37,7 @@ def read(path: Path) -> Recording:
     ended = np.roll(marks["is_terminal"], -1)[~last]  # of the state that the step reaches
     rewards = np.asarray(found["reward"]).reshape(-1)[~last] if "reward" in found else None
     parts = sorted(name for name in found if name.partition("/")[0] == "observation")
-    notes = [f"observations: {', '.join(parts)}", *([NO_REWARDS] if rewards is None else [])]
+    notes = [f"observations: {', '.join(parts)}"]
     return Recording(states, actions[~last], rewards, lengths, ended, notes=notes)
 
 

@@ -148,7 +148,7 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
         while lines := list(itertools.islice(file, BLOCK)):
             try:
                 values = _loadtxt(lines, columns)
-            except (ValueError, IndexError):  # words among the numbers: a call per cell is slow, so only where needed
+            except (ValueError, IndexError):  # true or false among the numbers: a call per cell is slow, so only then
                 try:
                     values = _loadtxt(lines, columns, converters=_number)
                 except (ValueError, IndexError) as error:
@@ -159,18 +159,16 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def _loadtxt(lines: list[str], columns: Sequence[int], **options: Any) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told apart
+    with warnings.catch_warnings(action="ignore"):  # NumPy warns of a table without rows, which is told apart
         return np.loadtxt(
             lines, np.float64, delimiter=",", usecols=columns, ndmin=2, quotechar='"', comments=None, **options
         )
 
 
 def _number(text: str) -> float:
-    """Numbers, and the words that tables write for true and false."""
-    words = {"true": 1.0, "false": 0.0}
+    """Numbers, and what tables write for true and false."""
     text = text.strip()
-    return words[text.lower()] if text.lower() in words else float(text)
+    return float({"true": 1, "false": 0}.get(text.lower(), text))
 
 
 def _text(path: Path, name: str) -> np.ndarray:
