@@ -176,8 +176,8 @@ def _notebook_bar(what: str, total: float, unit: str, before: float) -> Iterator
         drawn, taken = now, now - begun
         rate = (done - before) / taken if taken else 0.0
         speed = f"{_short(rate)} {unit}/s, {(total - done) / rate:.0f} s left" if rate else ""
-        words = " · ".join(filter(None, (speed, last)))
-        handle.update(HTML(str(shape.format(what, min(done, total), total, min(done / (total or 1), 1.0), words))))
+        text = " · ".join(filter(None, (speed, last)))
+        handle.update(HTML(str(shape.format(what, min(done, total), total, min(done / (total or 1), 1.0), text))))
 
     try:
         yield advance

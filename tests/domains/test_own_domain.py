@@ -73,7 +73,7 @@ def test_a_reward_without_a_column_a_task_is_refused(cheetah):
     domain = utds.domains.Domain(**{**vars_of(cheetah), "tasks": cheetah.tasks[:2]})
     with Simulator(domain) as simulator:
         simulator.reset(0)
-        with pytest.raises(DomainError, match=r"must give shape \(1, 2\), one column a task, and gave \(1, 3\)"):
+        with pytest.raises(DomainError, match=r"must give shape \(1, 2\), one column per task, and gave \(1, 3\)"):
             simulator.step(np.zeros((1, 6)))
 
 

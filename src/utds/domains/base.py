@@ -182,7 +182,7 @@ class Domain:
         if rewards.shape != (len(actions), len(self.tasks)):
             raise DomainError(
                 f"{self.name}: its reward function must give shape ({len(actions)}, {len(self.tasks)}), "
-                f"one column a task, and gave {rewards.shape}"
+                f"one column per task, and gave {rewards.shape}"
             )
         return rewards
 

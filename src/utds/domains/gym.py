@@ -185,8 +185,6 @@ def _context(width: int, height: int) -> Any:
             return context
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             reasons.append(f"{backend}: {error}")
-            if before is None:
-                os.environ.pop("PYOPENGL_PLATFORM")
-            else:
-                os.environ["PYOPENGL_PLATFORM"] = before
+            os.environ.pop("PYOPENGL_PLATFORM")
+            os.environ |= {} if before is None else {"PYOPENGL_PLATFORM": before}
     raise MissingExtra(f"no off-screen OpenGL for pictures ({'; '.join(reasons)}); {HELP}")
