@@ -6,27 +6,20 @@ Beside these it may hold `task_names`, and `action_low` and `action_high` in the
 import contextlib
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from utds import files
+from utds.data.build import Marks
 from utds.data.dataset import Dataset
 from utds.data.formats.recording import Recording
 from utds.errors import DataError
 from utds.files import explained
 
-_STEPS = (
-    "observations",
-    "actions",
-    "rewards",
-    "next_observations",
-    "terminations",
-    "truncations",
-    "lengths",
-    "episode_index",
-)
+_STEPS = ("observations", "actions", "rewards", "next_observations", *(mark.name for mark in fields(Marks)))
 _EXTRA = ("physics", "task_rewards")
 _ABOUT = ("task_names", "action_low", "action_high")
 
@@ -117,7 +110,7 @@ class Rows:
 
 @contextlib.contextmanager
 def understood(path: Path) -> Iterator[None]:
-    """What numpy and zipfile raise, in one line."""
+    """What NumPy and zipfile raise, in one line."""
     try:
         with explained(f"read {path}"):
             yield

@@ -43,19 +43,20 @@ class Stream:
                     begin += len(values)
 
     def _of_file(self, path: Path, chosen: slice) -> Iterator[np.ndarray]:
-        names, seen = self.names[chosen], 0
-        for batch in batches(path, names):
-            found = [vectors(path, name, batch.column(name), seen) for name in names]
-            for name, values, width in zip(names, found, self.widths[chosen], strict=True):
-                if values.shape[1] != width:
-                    raise DataError(f"{path}: {name} has {values.shape[1]} numbers per row, but {width} before")
-            for begin in range(0, len(found[0]), BLOCK):
-                part = [values[begin : begin + BLOCK] for values in found]
-                with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
-                    values = np.concatenate(part, axis=1, dtype=np.float32, casting="same_kind")
-                check_numbers(path, names, part, values, seen + begin)
-                yield values
-            seen += batch.num_rows
+        names, widths, seen = self.names[chosen], self.widths[chosen], 0
+        with _opened(path) as file:
+            for batch in file.iter_batches(_ROWS, columns=names, use_threads=False):  # each thread holds buffers
+                found = [vectors(path, name, batch.column(name), seen) for name in names]
+                for name, values, width in zip(names, found, widths, strict=True):
+                    if values.shape[1] != width:
+                        raise DataError(f"{path}: {name} has {values.shape[1]} numbers per row, but {width} before")
+                for begin in range(0, len(found[0]), BLOCK):
+                    part = [values[begin : begin + BLOCK] for values in found]
+                    with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
+                        values = np.concatenate(part, axis=1, dtype=np.float32, casting="same_kind")
+                    check_numbers(path, names, widths, values, seen + begin)
+                    yield values
+                seen += batch.num_rows
 
     def array(self) -> np.ndarray:
         """All of it in memory."""
@@ -65,15 +66,13 @@ class Stream:
         return found
 
 
-def check_numbers(
-    path: Path, names: Sequence[str], parts: Sequence[np.ndarray], values: np.ndarray, first: int = 0
-) -> None:
-    """No NaN and nothing infinite in `values` [n, d], which `parts` of these names make up."""
+def check_numbers(path: Path, names: Sequence[str], widths: Sequence[int], values: np.ndarray, first: int = 0) -> None:
+    """No NaN and nothing infinite in `values` [n, d], columns of these names and widths side by side."""
     finite = np.isfinite(values)
     if finite.all():
         return
     row, feature = np.argwhere(~finite)[0]
-    name = names[int(np.searchsorted(np.cumsum([part.shape[1] for part in parts]), feature, side="right"))]
+    name = names[int(np.searchsorted(np.cumsum(widths), feature, side="right"))]
     raise DataError(f"{path}: row {first + row + 1} has no number in column {name!r}; fill it or leave the row out")
 
 
@@ -102,12 +101,6 @@ def table(path: Path, columns: Sequence[str] | None = None) -> Any:
     """pyarrow's table of a file."""
     with _opened(path) as file:
         return file.read(columns=columns, use_threads=False)
-
-
-def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
-    """pyarrow's batches of a file, some rows at a time."""
-    with _opened(path) as file:
-        yield from file.iter_batches(_ROWS, columns=columns, use_threads=False)  # each thread holds buffers
 
 
 def library() -> Any:

@@ -52,7 +52,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | 
         parts["episode"] = _text(path, chosen["episode"][0])[:, None]  # numbers that float64 can't tell apart
     for role, found in parts.items():
         if role not in (*_VECTORS, "episode"):
-            parquet.check_numbers(path, chosen[role], [found], found)
+            parquet.check_numbers(path, chosen[role], [found.shape[1]], found)
     return _recording(path, parts, chosen, text)
 
 
@@ -133,7 +133,7 @@ def _csv(path: Path, names: list[str], chosen: Mapping[str, Sequence[str]]) -> d
             if role in _VECTORS:
                 with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
                     part = part.astype(np.float32)
-                parquet.check_numbers(path, found, [part[:, :1]] * len(found), part, seen)
+                parquet.check_numbers(path, found, [1] * len(found), part, seen)
             parts[role].append(part)
         seen += len(values)
     if not seen:
