@@ -55,7 +55,6 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     with explained(f"write {path}"):
         _refuse_special(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clean_up_once(path.parent)
         with _staging(path) as staging:
             part = staging / _NEW / path.name
             yield part
@@ -70,11 +69,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 def remove(path: str | os.PathLike[str]) -> None:
     """Remove a folder: it is there whole or gone. What a kill leaves of it is hidden; the next writer removes it."""
     path = Path(path)
-    with explained(f"remove {path}"):
-        _clean_up_once(path.parent)
-        with _staging(path) as staging:
-            os.rename(path, staging / _OBSOLETE)
-            _sync_folder(path.parent)
+    with explained(f"remove {path}"), _staging(path) as staging:
+        os.rename(path, staging / _OBSOLETE)
+        _sync_folder(path.parent)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
@@ -246,6 +243,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 @contextlib.contextmanager
 def _staging(path: Path) -> Iterator[Path]:
     """A hidden folder to prepare `path` in, locked while this process is at work in it."""
+    _clean_up_once(path.parent)
     staging = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
     with contextlib.ExitStack() as held:
         try:

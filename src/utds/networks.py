@@ -1,5 +1,5 @@
-"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, two kinds of actor; how they are fitted,
-compiled, and what they read is normalised.
+"""Networks as plain pytrees: MLPs, ensembles of them and two kinds of actor; how they are fitted and compiled, and
+how observations are normalised.
 
 An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
 """

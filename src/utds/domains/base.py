@@ -2,7 +2,8 @@
 
 A `Domain` is a MuJoCo model with a sensor for every feature that a reward or an observation needs, a function from
 features to observations, and a function from features (and actions) to the reward of each task. Everything works on a
-batch of states at once: the leading axis `[n]` is the batch.
+batch of states at once: the leading axis `[n]` is the batch. The last part is what a domain takes from dm_control: its
+reward function, model files and modules without their noise.
 """
 
 import contextlib

@@ -109,12 +109,12 @@ def load(
     made = []
     for source, id, format, whole in found:
         parts = list(whole.split())
-        slugs = _slugs([words or "" for words, _ in parts]) if len(parts) > 1 else [None]
-        for (words, recording), slug in zip(parts, slugs, strict=True):
+        slugs = _slugs([name or "" for name, _ in parts]) if len(parts) > 1 else [None]
+        for (name, recording), slug in zip(parts, slugs, strict=True):
             target, chosen = _target(id, slug, task or recording.metadata.get("task"))
             about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
-            if words is not None:
-                about["description"] = words
+            if name is not None:
+                about["description"] = name
             if options.actions == "auto":
                 found_note = f"action bounds found from the data, with a margin of {units.MARGIN:.0%}"
                 about["description"] = "; ".join(filter(None, (about.get("description"), found_note)))
@@ -168,7 +168,7 @@ def export(dataset: Dataset, target: str, format: str = "auto") -> None:
 
 
 def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
-    """Id and task of a dataset; where a source holds several tasks, both get the task's words."""
+    """Id and task of a dataset; where a source holds several tasks, both get the task's slug."""
     first, slash, rest = id.partition("/")
     if slug is not None:
         first = f"{first}-{slug}"
@@ -177,10 +177,10 @@ def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
 
 
 def _slugs(tasks: Sequence[str]) -> list[str]:
-    """Each task's words as a part of an id, with a number where letters and digits don't tell it from those before."""
+    """Each task's name as a part of an id, with a number where letters and digits don't tell it from those before."""
     found: list[str] = []
-    for number, words in enumerate(tasks, start=1):
-        slug = re.sub(r"[^a-z0-9]+", "-", words.lower())[:100].strip("-")
+    for number, name in enumerate(tasks, start=1):
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-")
         found.append(slug if slug and slug not in found else f"{slug or 'task'}-{number}")
     return found
 

@@ -1,6 +1,6 @@
 """Minari: any dataset of numbers in its store, and our datasets written there in the robot's unit.
 
-Observations of Box, Dict and Tuple spaces are laid flat in the space's own order. An end that meets the time limit is
+Observations of Box, Dict and Tuple spaces are flattened in the space's own order. An end that meets the time limit is
 an end.
 """
 
@@ -28,7 +28,7 @@ def read(id: str, download: bool = False) -> Recording:
     except (FileNotFoundError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"Minari can't load {id}: {str(error).splitlines()[0]}") from error
     bounds = _bounds(id, source.action_space)
-    builder, notes = Builder(), ["observations laid flat in the order of their space"]
+    builder, notes = Builder(), ["observations flattened in the order of their space"]
     try:
         with terminal.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
             for episode in source.iterate_episodes():

@@ -1,4 +1,4 @@
-"""What a file holds, arranged as a dataset is but in the units of its maker; and what the readers of formats share."""
+"""What a file holds, arranged as a dataset but with actions in the robot's unit; and what the readers share."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,7 +88,7 @@ class Recording:
         rewards, labelling = self.rewards, {}
         if rewards is None:
             rewards, labelling = np.zeros(len(self.actions), np.float32), {"labelling": ZERO}
-        described = of_task(metadata["task"], self) if "task" in metadata else {}
+        described = _of_domain(metadata["task"], self) if "task" in metadata else {}
         return from_arrays(
             self.observations,
             self.actions,
@@ -102,7 +102,7 @@ class Recording:
         )
 
 
-def of_task(task: str, found: Recording) -> dict[str, Any]:
+def _of_domain(task: str, found: Recording) -> dict[str, Any]:
     """What the domain of a known task says about its data; refuses data that can't be of that robot."""
     from utds import domains
 
@@ -120,7 +120,7 @@ def of_task(task: str, found: Recording) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def readable(path: Path, kind: str, *damage: type[Exception]) -> Iterator[None]:
-    """What a library raises at a file that isn't there or is damaged, in one line."""
+    """Turn what a library raises at a missing or damaged file into one clear line."""
     damaged: tuple[type[Exception], ...] = (OSError, *damage)
     try:
         yield
@@ -133,7 +133,7 @@ def readable(path: Path, kind: str, *damage: type[Exception]) -> Iterator[None]:
 def check_arrays(
     path: Path, found: Mapping[str, Any], needed: Sequence[str], optional: Sequence[str], has: str
 ) -> list[str]:
-    """Refuse a file that lacks an array or has too few rows of one; a note of those that nothing is done with."""
+    """Refuse missing arrays and differing numbers of rows; a note on arrays that are neither needed nor optional."""
     for name in needed:
         if name not in found:
             raise DataError(f"{path} holds no {name}; {has}")

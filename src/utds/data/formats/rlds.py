@@ -5,7 +5,7 @@
     reward        r0   r1   …   –         earned by it: of the state reached
     is_terminal    0    0   …   1 or 0    whether the episode truly ended at oT
 
-An observation of several parts is laid flat in the order of their names; images and text can't be.
+Several parts of an observation are joined in the order of their names; images and text can't be imported.
 """
 
 from pathlib import Path
@@ -42,7 +42,7 @@ def read(path: Path) -> Recording:
 
 
 def _part(path: Path, found: dict[str, np.ndarray], name: str) -> np.ndarray:
-    """[N, d] of the array of that name, or of all beneath it in the order of their names."""
+    """[N, d] of the array of that name, or of all arrays below it in the order of their names."""
     parts = {key: found[key] for key in sorted(found) if key.partition("/")[0] == name}
     check_arrays(path, parts, list(parts) or [name], (), f"it has {', '.join(sorted(found))}")
     for key, values in parts.items():
