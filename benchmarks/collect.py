@@ -24,7 +24,7 @@ from utds.collection import Collect
 from utds.collection.online import Collection, _act, _learn, learner
 from utds.collection.replay import Replay
 from utds.data.pool import Batch
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 from utds.evaluation.rollout import Episodes
 

@@ -26,7 +26,7 @@ from utds.data.formats import table as table_file
 from utds.data.labelling import Known
 from utds.data.pool import Pool
 from utds.data.reward_model import LearnedReward
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 from utds.errors import DataError
 

@@ -8,7 +8,7 @@ import numpy as np
 from common import RATIO, fastest, require, table, verdict
 from utds import algorithms, domains, training
 from utds.algorithms import Policy, Spec
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.evaluation import rollout
 
 EPISODES = 10

@@ -8,7 +8,7 @@ import numpy as np
 
 from common import RATIO, fastest, require, table, verdict
 from utds import domains
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 
 COPIES = 10

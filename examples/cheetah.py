@@ -9,8 +9,7 @@ import numpy as np
 
 import utds.domains
 from utds.domains import Domain, Features, Task, add_sensor
-from utds.domains.base import Array, Start
-from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
+from utds.domains.base import Array, Start, model_files, quiet_import, tolerance
 
 
 def spec() -> mujoco.MjSpec:

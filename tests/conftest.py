@@ -45,8 +45,8 @@ def tiny(monkeypatch, tmp_path):
 
     monkeypatch.setenv("UTDS_DOMAINS", str(TINY))
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
-    if "tinymass" not in utds.domains.registry._DOMAINS:
-        utds.domains.registry._load_own.cache_clear()
+    if "tinymass" not in utds.domains._DOMAINS:
+        utds.domains._load_own.cache_clear()
     return utds.domains.get("tinymass")
 
 

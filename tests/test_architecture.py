@@ -18,7 +18,7 @@ SOURCE = ROOT / "src"
 
 ROOMS = (  # those of one row don't know each other
     ("version", "errors"),
-    ("files", "progress", "terminal", "html"),
+    ("files", "terminal", "html"),
     ("figures",),
     ("linear",),
     ("domains",),

@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from utds.data import store
-from utds.domains import dm_control_utils
+from utds.domains import base
 from utds.errors import MissingExtra
 from utds.version import __version__
 
@@ -60,8 +60,8 @@ def test_what_make_installs_is_pinned_within_the_bounds(requirement):
 
 def test_dm_control_is_named_alike_everywhere():
     wanted = next(requirement for requirement in asked_for() if requirement.name == "dm_control")
-    assert str(wanted.specifier) == f"=={dm_control_utils.VERSION}"
-    assert set(re.findall(r"dm_control==([\d.]+\d)", (ROOT / "Makefile").read_text())) == {dm_control_utils.VERSION}
+    assert str(wanted.specifier) == f"=={base.VERSION}"
+    assert set(re.findall(r"dm_control==([\d.]+\d)", (ROOT / "Makefile").read_text())) == {base.VERSION}
 
 
 def test_without_dm_control_the_error_says_how_to_get_it_and_data_is_stored_all_the_same(monkeypatch):
@@ -70,8 +70,8 @@ def test_without_dm_control_the_error_says_how_to_get_it_and_data_is_stored_all_
 
     with monkeypatch.context() as patched:
         # In the place of the module's `importlib`, which is everybody's: others may import something meanwhile.
-        patched.setattr(dm_control_utils, "importlib", SimpleNamespace(import_module=missing))
-        with pytest.raises(MissingExtra, match=f"pip install --no-deps dm_control=={dm_control_utils.VERSION}$"):
-            dm_control_utils.quiet_import("dm_control.suite.walker")
+        patched.setattr(base, "importlib", SimpleNamespace(import_module=missing))
+        with pytest.raises(MissingExtra, match=f"pip install --no-deps dm_control=={base.VERSION}$"):
+            base.quiet_import("dm_control.suite.walker")
     monkeypatch.setattr("utds.data.store._LIBRARIES", ("numpy", "no-such-library"))
     assert store.versions.__wrapped__() == {"utds": __version__, "numpy": np.__version__}  # the others stay cached

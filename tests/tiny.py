@@ -6,5 +6,5 @@ import utds.domains
 from utds.domains import pointmass
 
 # A process that forgot which files it has loaded may load this one again.
-if "tinymass" not in utds.domains.registry._DOMAINS:
+if "tinymass" not in utds.domains._DOMAINS:
     utds.domains.register(replace(pointmass.DOMAIN, name="tinymass", steps=40))

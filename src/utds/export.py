@@ -92,13 +92,7 @@ class _Graph:
         normal = self._node("Div", centred, self._weight(policy.normalizer.std))
         raw = self._mlp(policy.actor, normal)
         if policy.actor[-1].bias.shape[-1] == 2 * actions:  # a Gaussian policy: its mean acts
-            raw = self._node(
-                "Slice",
-                raw,
-                self._weight([0], np.int64),
-                self._weight([actions], np.int64),
-                self._weight([1], np.int64),
-            )
+            raw = self._node("Slice", raw, self._integer(0), self._integer(actions), self._integer(1))
         low, high = (np.asarray(bound, np.float64) for bound in self._bounds)
         unit = self._node("Tanh", raw, output=None if low.size else "actions")  # in [-1, 1]
         if low.size:
@@ -118,16 +112,15 @@ class _Graph:
         )
 
     def _uncertainty(self, critic: MLP, normal: str, unit: str) -> None:
-        """Γ(s, π(s)): the unbiased standard deviation of the members' values; critics read actions in [-1, 1]."""
+        """Γ(s, π(s)): the unbiased standard deviation of the critics' values; critics read actions in [-1, 1]."""
         pairs = self._node("Concat", normal, unit, axis=1)
-        members = len(critic[0].weight)
-        values = [self._mlp(jax.tree.map(lambda x, i=i: x[i], critic), pairs) for i in range(members)]
+        size = len(critic[0].weight)
+        values = [self._mlp(jax.tree.map(lambda x, i=i: x[i], critic), pairs) for i in range(size)]
         q = self._node("Concat", *values, axis=1)  # [B, E]
         deviations = self._node("Sub", q, self._node("ReduceMean", q, axes=[1], keepdims=1))
-        squares = self._node(
-            "ReduceSum", self._node("Mul", deviations, deviations), self._weight([1], np.int64), keepdims=0
-        )
-        variance = self._node("Div", squares, self._weight(float(members - 1)))
+        squares = self._node("Mul", deviations, deviations)
+        total = self._node("ReduceSum", squares, self._integer(1), keepdims=0)
+        variance = self._node("Div", total, self._weight(float(size - 1)))
         self._node("Sqrt", variance, output="uncertainty")
 
     def _mlp(self, layers: MLP, x: str) -> str:
@@ -136,9 +129,8 @@ class _Graph:
         for layer in layers[:-1]:
             x = self._node("Gemm", x, self._weight(layer.weight), self._weight(layer.bias))
             if layer.gain is not None:
-                x = self._node(
-                    "LayerNormalization", x, self._weight(layer.gain), self._weight(layer.offset), epsilon=1e-5
-                )
+                norm = self._weight(layer.gain), self._weight(layer.offset)
+                x = self._node("LayerNormalization", x, *norm, epsilon=1e-5)
             x = self._node(_activation(layer), x)
         return self._node("Gemm", x, self._weight(layers[-1].weight), self._weight(layers[-1].bias))
 
@@ -148,6 +140,9 @@ class _Graph:
         output = output or f"{kind.lower()}_{len(self._nodes)}"
         self._nodes.append(helper.make_node(kind, list(inputs), [output], **attributes))
         return output
+
+    def _integer(self, value: int) -> str:
+        return self._weight([value], np.int64)
 
     def _weight(self, value: Any, dtype: type = np.float32) -> str:
         from onnx import numpy_helper

@@ -61,7 +61,7 @@ _STYLE: dict[Any, Any] = {
 def panels(
     count: int, width: float, height: float, rows: int = 1, **options: Any
 ) -> Iterator[tuple["Figure", list["Axes"]]]:
-    """One figure with `count` axes a row, in the house style while the block runs; inches, options of `subplots`."""
+    """One figure with `count` axes per row, in the house style while the block runs; inches, options of `subplots`."""
     import matplotlib
     from matplotlib.figure import Figure
 

@@ -3,7 +3,7 @@
     with atomic(path) as part:          write to `part`, a file or a folder; it takes the place of `path` at the end
     with lock(folder / "lock", "…"):    be the only one at work; another process is told who is
 
-A write is prepared in a hidden folder beside its target, which the writer holds a lock on while it lives:
+A write is prepared in a hidden staging folder beside its target, which the writer locks while it lives:
 
     .medium-v0.x3k9a_0q.part/
       lock             held by its writer; says who that is
@@ -34,7 +34,7 @@ from utds.errors import BusyError, ConfigError, DataError, Error
 
 PATIENCE = 0.5  # seconds to wait for a lock: who merely looks whether it is held lets go sooner
 UNLOCKED = (60.0, 86_400.0)  # age in seconds of what nobody can be at work on: with an empty lock, and with none
-_ROOM = re.compile(r"\.(.+)\.[a-z0-9_]+\.part")
+_STAGING = re.compile(r"\.(.+)\.[a-z0-9_]+\.part")
 _LOCK, _NEW, _REPLACED, _OBSOLETE = "lock", "new", "replaced", "obsolete"
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)  # from file systems that have none
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux' renameat2
@@ -55,13 +55,12 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
     with explained(f"write {path}"):
         _refuse_special(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        _clean_up_once(path.parent)
-        with _room(path) as room:
-            part = room / _NEW / path.name
+        with _staging(path) as staging:
+            part = staging / _NEW / path.name
             yield part
             _sync(part)
             if part.is_dir() and path.is_dir():
-                _swap(part, path, room / _REPLACED)
+                _swap(part, path, staging / _REPLACED)
             else:
                 os.replace(part, path)
             _sync_folder(path.parent)
@@ -70,11 +69,9 @@ def atomic(path: str | os.PathLike[str]) -> Iterator[Path]:
 def remove(path: str | os.PathLike[str]) -> None:
     """Remove a folder: it is there whole or gone. What a kill leaves of it is hidden; the next writer removes it."""
     path = Path(path)
-    with explained(f"remove {path}"):
-        _clean_up_once(path.parent)
-        with _room(path) as room:
-            os.rename(path, room / _OBSOLETE)
-            _sync_folder(path.parent)
+    with explained(f"remove {path}"), _staging(path) as staging:
+        os.rename(path, staging / _OBSOLETE)
+        _sync_folder(path.parent)
 
 
 def check_file(path: str | os.PathLike[str]) -> None:
@@ -104,7 +101,7 @@ def _try_below(folder: Path) -> None:
 
 
 def _refuse_special(path: Path) -> None:
-    """A file must not take the place of a device or a pipe."""
+    """Nothing takes the place of a device or a pipe."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise DataError(f"could not write {path}: it is a device or a pipe; name a file")
 
@@ -154,20 +151,23 @@ def clean_up(folder: Path) -> None:
 
     What living processes are writing is locked, and stays.
     """
-    for room, target in _rooms(folder):
+    for staging, target in _staging_folders(folder):
         with contextlib.suppress(OSError), contextlib.ExitStack() as held:
-            if _abandoned(room, target.name, held):
-                _discard(room, target)
+            if _abandoned(staging, target.name, held):
+                _discard(staging, target)
 
 
 def restore(folder: Path) -> None:
     """Bring back what was being replaced in a folder when its writer was killed, where replacing takes two steps."""
-    found = [(room / _REPLACED, room, target) for room, target in _rooms(folder) if not os.path.lexists(target)]
+    aside = [
+        (replaced.stat().st_ctime_ns, replaced, target)
+        for staging, target in _staging_folders(folder)
+        if not os.path.lexists(target) and (replaced := staging / _REPLACED).exists()
+    ]
     # An earlier kill may have left an older one: the last to step aside is the one to bring back.
-    stepped_aside = [(entry[0].stat().st_ctime_ns, *entry) for entry in found if entry[0].exists()]
-    for _, replaced, room, target in sorted(stepped_aside, reverse=True):
+    for _, replaced, target in sorted(aside, reverse=True):
         deadline = time.monotonic() + PATIENCE
-        while locked(room / _LOCK) and not os.path.lexists(target) and time.monotonic() < deadline:
+        while locked(replaced.with_name(_LOCK)) and not os.path.lexists(target) and time.monotonic() < deadline:
             time.sleep(0.001)  # a living writer is about to put the new one there
         if not os.path.lexists(target):
             with contextlib.suppress(OSError):  # another reader was quicker
@@ -241,23 +241,20 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 @contextlib.contextmanager
-def _room(path: Path) -> Iterator[Path]:
-    """A hidden folder to prepare `path` in, locked as long as this process is at work in it."""
-    room = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
-    file = None
-    try:
-        file = open(room / _LOCK, "w", encoding="utf-8")
-        _flock(file, fcntl.LOCK_EX)
-        _sign(file)
-        (room / _NEW).mkdir()
-        yield room
-    finally:
+def _staging(path: Path) -> Iterator[Path]:
+    """A hidden folder to prepare `path` in, locked while this process is at work in it."""
+    _clean_up_once(path.parent)
+    staging = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent))
+    with contextlib.ExitStack() as held:
         try:
-            with contextlib.suppress(OSError):  # what can't be removed now is removed by the next process
-                _discard(room, path)
+            file = held.enter_context(open(staging / _LOCK, "w", encoding="utf-8"))
+            _flock(file, fcntl.LOCK_EX)
+            _sign(file)
+            (staging / _NEW).mkdir()
+            yield staging
         finally:
-            if file is not None:
-                file.close()
+            with contextlib.suppress(OSError):  # what can't be removed now is removed by the next process
+                _discard(staging, path)
 
 
 def _swap(new: Path, old: Path, aside: Path) -> None:
@@ -282,41 +279,37 @@ def _exchange(first: Path, second: Path) -> bool:
     raise OSError(number, os.strerror(number), str(second))
 
 
-def _discard(room: Path, target: Path) -> None:
-    """Remove a room, after a replacement that stopped halfway is undone. Its lock goes last.
+def _discard(staging: Path, target: Path) -> None:
+    """Remove a staging folder, after a replacement that stopped halfway is undone. Its lock goes last.
 
     What was replaced loses its name first: a kill while it is being deleted must not leave half of it to be restored.
     """
-    replaced = room / _REPLACED
-    if replaced.exists():
-        if not os.path.lexists(target):
-            os.rename(replaced, target)
-        else:
-            os.rename(replaced, room / _OBSOLETE)
-    for entry in list(os.scandir(room)):
+    if (staging / _REPLACED).exists():
+        os.rename(staging / _REPLACED, staging / _OBSOLETE if os.path.lexists(target) else target)
+    for entry in list(os.scandir(staging)):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path, ignore_errors=True)
         elif entry.name != _LOCK:
             os.unlink(entry.path)
-    shutil.rmtree(room, ignore_errors=True)
+    shutil.rmtree(staging, ignore_errors=True)
 
 
-def _rooms(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The rooms in a folder, of the living and of the dead, and what each is for."""
+def _staging_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """The staging folders in a folder, of the living and of the dead, and what each is for."""
     with contextlib.suppress(OSError):
         for entry in list(os.scandir(folder)):
-            match = _ROOM.fullmatch(entry.name)
+            match = _STAGING.fullmatch(entry.name)
             if match and entry.is_dir(follow_symlinks=False):
                 yield Path(entry.path), folder / match[1]
 
 
-def _abandoned(room: Path, name: str, held: contextlib.ExitStack) -> bool:
-    """Whether nobody can be at work in a room; its lock is then held by `held`, lest somebody else cleans up too."""
-    age = time.time() - room.stat().st_mtime
-    ours = {_LOCK, _NEW, _REPLACED, _OBSOLETE, name}.issuperset(os.listdir(room))
+def _abandoned(staging: Path, name: str, held: contextlib.ExitStack) -> bool:
+    """Whether nobody can be at work in a staging folder; `held` then has its lock, lest another one cleans up too."""
+    age = time.time() - staging.stat().st_mtime
+    ours = {_LOCK, _NEW, _REPLACED, _OBSOLETE, name}.issuperset(os.listdir(staging))
     try:
-        file = held.enter_context(open(room / _LOCK, "r+", encoding="utf-8"))
-    except FileNotFoundError:  # killed before the lock was made, or the room of an earlier version
+        file = held.enter_context(open(staging / _LOCK, "r+", encoding="utf-8"))
+    except FileNotFoundError:  # killed before the lock was made, or that of an earlier version
         return ours and age > UNLOCKED[1]
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     return _holder(file) is not None or (ours and age > UNLOCKED[0])  # a writer signs once it holds the lock
@@ -391,7 +384,7 @@ def _sync(path: Path) -> None:
 
 
 def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY)  # not `open`, which takes no folder
     try:
         os.fsync(handle)
     finally:

@@ -14,7 +14,7 @@ MOST = 2 * WIDTH  # points of a line: more than its pixels would only make the p
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # apart for the colour-blind too
 
 # Charts take the colour of the text around them, so they are seen on light and on dark pages.
-_SVG = Markup('<svg width="{}" height="{}" viewBox="0 0 {} {}" role="img" aria-label="{}" fill="none">{}</svg>')
+_SVG = Markup('<svg width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}" fill="none">{3}</svg>')
 _LINE = Markup('<polyline points="{}" stroke="{}" stroke-width="1.5" stroke-linejoin="round"/>')
 _DOT = Markup('<circle cx="{:.1f}" cy="{:.1f}" r="2" fill="{}"/>')
 _BAR = Markup('<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="currentColor" opacity="0.55"/>')
@@ -54,9 +54,8 @@ def sparkline(values: ArrayLike, label: str) -> Markup:
     if len(ys) == 0:
         return Markup("–")
     shown = np.linspace(0, len(ys) - 1, min(len(ys), MOST)).round().astype(int)
-    points = _scaled(shown, ys[shown], 2, 2, WIDTH - 4, HEIGHT - 4)
-    drawn = _path(points, "currentColor")
-    return _SVG.format(WIDTH, HEIGHT, WIDTH, HEIGHT, f"{label}: {ys.min():.4g} to {ys.max():.4g}", drawn)
+    drawn = _path(_scaled(shown, ys[shown], 2, 2, WIDTH - 4, HEIGHT - 4), "currentColor")
+    return _SVG.format(WIDTH, HEIGHT, f"{label}: {ys.min():.4g} to {ys.max():.4g}", drawn)
 
 
 def histogram(values: ArrayLike, label: str) -> Markup:
@@ -71,8 +70,7 @@ def histogram(values: ArrayLike, label: str) -> Markup:
         counts, _ = np.histogram(ys, bins)
     step, unit = WIDTH / len(counts), (HEIGHT - 2) / counts.max()
     bars = (_BAR.format(i * step, HEIGHT - n * unit, 0.85 * step, n * unit) for i, n in enumerate(counts.tolist()))
-    name = f"{label}: {low:.4g} to {high:.4g}"
-    return _SVG.format(WIDTH, HEIGHT, WIDTH, HEIGHT, name, Markup("").join(bars))
+    return _SVG.format(WIDTH, HEIGHT, f"{label}: {low:.4g} to {high:.4g}", Markup("").join(bars))
 
 
 def curves(lines: Mapping[str, tuple[ArrayLike, ArrayLike]], x: str, y: str) -> Markup:
@@ -99,7 +97,7 @@ def curves(lines: Mapping[str, tuple[ArrayLike, ArrayLike]], x: str, y: str) -> 
         _TEXT.format(width - 8, height - foot + 16, "end", f"{every_x.max():.4g}"),
         _TEXT.format((left + width) / 2, height - 4, "middle", f"{y} against {x}"),
     ]
-    chart = _SVG.format(width, height, width, height, f"{y} against {x}", Markup("").join(parts))
+    chart = _SVG.format(width, height, f"{y} against {x}", Markup("").join(parts))
     entry = Markup('<span style="color:{}">&#9632;</span> {} &nbsp; ')
     legend = Markup("").join(entry.format(COLOURS[i % len(COLOURS)], name) for i, name in enumerate(kept))
     return Markup("<div>{}<br>{}</div>").format(chart, legend)

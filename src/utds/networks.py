@@ -1,5 +1,5 @@
-"""Networks as plain pytrees: a multilayer perceptron, an ensemble of them, two kinds of actor; how they are fitted,
-compiled, and what they read is normalised.
+"""Networks as plain pytrees: MLPs, ensembles of them and two kinds of actor; how they are fitted and compiled, and
+how observations are normalised.
 
 An ensemble is one MLP whose arrays have a leading axis E. Inputs are rows [B, in]; an ensemble's outputs are [E, B].
 """
@@ -18,7 +18,7 @@ import numpy as np
 import optax
 from jax import Array
 
-from utds.progress import Advance
+from utds.terminal import Advance
 
 if TYPE_CHECKING:
     from utds.data.pool import Batch
@@ -104,24 +104,24 @@ def init_mlp(
 
 def init_ensemble(
     key: Array,
-    members: int,
+    count: int,
     sizes: tuple[int, ...],
     layer_norm: bool | Sequence[bool],
     kinds: Sequence[type[Layer]] | None = None,
 ) -> MLP:
-    """`members` independently drawn MLPs, stacked on a new first axis."""
-    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, members))
+    """`count` independently drawn MLPs, stacked on a new first axis."""
+    return jax.vmap(lambda k: init_mlp(k, sizes, layer_norm, kinds))(jax.random.split(key, count))
 
 
-def init_priors(key: Array, members: int, observation_size: int, action_size: int, scale: Array | float) -> Prior:
-    """As many priors, each a sum of random sines of observation and action with standard deviation `scale`."""
+def init_priors(key: Array, count: int, observation_size: int, action_size: int, scale: Array | float) -> Prior:
+    """`count` priors, each a sum of random sines of observation and action with standard deviation `scale`."""
     size, units = observation_size + action_size, PRIOR_UNITS
-    drawn = jax.random.normal(key, (members, size + 2, units))
+    drawn = jax.random.normal(key, (count, size + 2, units))
     # Uniform actions have a variance of a third: observations and actions move a sine's argument alike.
     gains = [observation_size**-0.5] * observation_size + [(action_size / 3) ** -0.5] * action_size
     hidden = SineLayer(PRIOR_GAIN * jnp.array(gains)[:, None] * drawn[:, :size], 3 * drawn[:, size])
     output = scale * (2 / units) ** 0.5 * drawn[:, size + 1, :, None]
-    return Prior(hidden, Layer(output, jnp.zeros((members, 1))))
+    return Prior(hidden, Layer(output, jnp.zeros((count, 1))))
 
 
 def mlp(params: MLP, x: Array) -> Array:
@@ -218,7 +218,7 @@ def compiler_options() -> dict[str, str]:
 def fit(
     params: T, loss: Callable[[T, Any, Array], Array], data: Any, keys: Array, lr: float, advance: Advance | None = None
 ) -> T:
-    """Minimise `loss(params, data, key)` by Adam, a step for each of the keys; the rate falls from `lr` along a cosine.
+    """Minimise `loss(params, data, key)` by Adam, one step per key; the rate falls from `lr` along a cosine.
 
     The loss draws its batch from the data, any pytree of arrays, by the key. It is compiled once for a function that
     compares equal: give one of a module, or an instance of a frozen class. `advance` hears of every burst of steps.
@@ -227,7 +227,7 @@ def fit(
     opt_state = _adam(lr, steps).init(params)
     for start in range(0, steps, BURST):
         burst = keys[start : start + BURST]
-        params, opt_state, value = _descend(loss, lr, steps, params, opt_state, data, burst)
+        params, opt_state, value = _gradient_steps(loss, lr, steps, params, opt_state, data, burst)
         if advance is not None:
             advance(len(burst), note=f"loss {float(value):.3g}")
     return params
@@ -238,10 +238,10 @@ def _adam(lr: float, steps: int) -> optax.GradientTransformation:
 
 
 @partial(jit, static_argnums=(0, 1, 2))
-def _descend(
+def _gradient_steps(
     loss: Callable[[T, Any, Array], Array], lr: float, steps: int, params: T, opt_state: Any, data: Any, keys: Array
 ) -> tuple[T, Any, Array]:
-    """A gradient step for each of the keys; the mean loss beside what they lead to."""
+    """One gradient step per key; parameters, optimiser state and the mean loss."""
 
     def step(carry: tuple[T, Any], key: Array) -> tuple[tuple[T, Any], Array]:
         params, opt_state = carry

@@ -245,8 +245,8 @@ def world(tmp_path_factory) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patched, contextlib.redirect_stdout(io.StringIO()):
         patched.setenv("UTDS_DOMAINS", str(TINY))
         patched.setenv("MINARI_DATASETS_PATH", str(folder / "datasets"))
-        if "tinymass" not in utds.domains.registry._DOMAINS:
-            utds.domains.registry._load_own.cache_clear()
+        if "tinymass" not in utds.domains._DOMAINS:
+            utds.domains._load_own.cache_clear()
         tiny, found = utds.domains.get("tinymass"), World(folder)
         for seed, task in enumerate((TASK, OTHER)):
             recorded = rollout.record(tiny, kinds._noisy(None, tiny, 0, [seed]), episodes=3, seed=seed)

@@ -86,7 +86,7 @@ def test_errors_are_one_line_on_stderr(monkeypatch, capsys):
     monkeypatch.setenv("UTDS_DOMAINS", "/no/such/robot.py")
     import utds.domains
 
-    utds.domains.registry._load_own.cache_clear()
+    utds.domains._load_own.cache_clear()
     with pytest.raises(SystemExit) as exit:
         main(["domains"])
     captured = capsys.readouterr()

@@ -53,7 +53,9 @@ def test_exorl_without_physics(tmp_path):
     ("name", "changes", "message"),
     [
         ("episode_1_5.npz", {}, r"episode_1_5.npz: observation has 3 rows; by its name the episode has 5 steps, so 6"),
-        ("episode_1_2.npz", {"reward": None}, r"episode_1_2.npz has no array 'reward'"),
+        ("episode_1_2.npz", {"reward": None}, r"episode_1_2.npz holds no reward; an episode has observation"),
+        ("episode_1_2.npz", {"reward": np.zeros((2, 1))}, r"episode_1_2.npz: reward has 2 rows, but observation has 3"),
+        ("episode_1_2.npz", {"discount": 1.0}, r"episode_1_2.npz: discount has no rows, but observation has 3"),
         (
             "episode_1_2.npz",
             {"action": np.zeros((3, 4))},
@@ -115,7 +117,7 @@ def test_damaged_array_files_end_in_one_line(tmp_path, kept):
 
 def test_the_robot_of_a_known_task_is_checked(tmp_path):
     episode(tmp_path, "episode_0_2.npz", 3, 0)
-    with pytest.raises(DataError, match="observations have 2 numbers a row, but walker has 24"):
+    with pytest.raises(DataError, match="observations have 2 numbers per row, but walker has 24"):
         exorl.read(tmp_path).dataset(task="walker-walk")
 
 

@@ -252,6 +252,8 @@ def test_rlds_steps(tmp_path):
         ({"steps/is_first": [1, 0, 0, 0, 1, 0]}, "cut short or shuffled at row 2"),
         ({"steps/is_last": [0, 0, 1, 0, 0, 0]}, "cut short or shuffled at row 5"),
         ({"steps/reward": EARNED[:4]}, "reward has 4 rows, but observation has 6"),
+        ({"steps/reward": 1.0}, "reward has no rows, but observation has 6"),
+        ({"steps/observation/gripper": STATES[:4]}, "observation/state has 6 rows, but observation/gripper has 4"),
         ({"steps/observation/image": np.zeros((6, 2, 2, 3), np.uint8)}, "image holds pictures"),
     ],
 )
@@ -421,6 +423,8 @@ def test_a_cut_in_the_middle_of_an_episode_is_no_transition(tmp_path):
 def test_arrays_of_no_dimension(tmp_path):
     np.savez(tmp_path / "a.npz", observations=STATES, actions=0.5)
     refused(tmp_path / "a.npz", r"actions has shape \[\]; \[n, d\] is needed")
+    np.savez(tmp_path / "d4rl.npz", **steps(rewards=1.0, **D4RL))
+    refused(tmp_path / "d4rl.npz", "rewards has no rows, but observations has 6")
     np.savez(tmp_path / "b.npz", **steps(actions=TAKEN[:5], rewards=EARNED[:5], task_rewards=TAKEN[:5], task_names="x"))
     assert brought(tmp_path / "b.npz").metadata.task_names == ("x",)
 
@@ -447,7 +451,7 @@ def test_several_sources_at_once_share_their_bounds_and_fail_together(tmp_path, 
     with pytest.raises(DataError, match="there is no file"):
         data.import_((str(first), "x/y", "absent.csv", "x/z"), actions="auto")
     third = hdf5(tmp_path / "c.hdf5", steps(**D4RL) | {"actions": np.ones((6, 2))})
-    with pytest.raises(DataError, match=r"a\.hdf5 has 1 actions a step and .*c\.hdf5 has 2: import them one by one"):
+    with pytest.raises(DataError, match=r"a\.hdf5 has 1 actions per step and .*c\.hdf5 has 2: import them one by one"):
         data.import_((str(first), "x/y", str(third), "x/z"), actions="auto")
     assert len(list(store.listed())) == 2
 

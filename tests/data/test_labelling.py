@@ -16,7 +16,7 @@ from utds.data.dataset import Dataset
 from utds.data.labelling import FunctionReward, Known
 from utds.data.lake import Lake, share
 from utds.data.reward_model import LearnedReward
-from utds.domains import pointmass, registry
+from utds.domains import pointmass
 from utds.errors import ConfigError, DataError
 
 FIRST = [domains.task_ids(domains.get(name))[0] for name in ("walker", "quadruped", "jaco", "pointmass")]
@@ -156,9 +156,9 @@ def test_editing_a_domains_reward_or_a_helper_of_it_makes_new_labels(record, mon
     first, domain = Known().label(kept, task), domains.get("pointmass")
     old = domain.reward
     edited = dataclasses.replace(domain, reward=lambda features, actions: 2 * old(features, actions))
-    monkeypatch.setitem(registry._DOMAINS, "pointmass", edited)
+    monkeypatch.setitem(domains._DOMAINS, "pointmass", edited)
     np.testing.assert_allclose(Known().label(kept, task), 2 * first, rtol=1e-6)
-    monkeypatch.setitem(registry._DOMAINS, "pointmass", domain)
+    monkeypatch.setitem(domains._DOMAINS, "pointmass", domain)
     assert np.array_equal(Known().label(kept, task), first)
 
 
@@ -176,7 +176,7 @@ def test_editing_the_model_file_of_ones_own_robot_makes_new_labels(record, monke
         path.write_text(
             xml.replace("<actuator>", '<sensor><framepos name="at" objtype="site" objname="tip"/></sensor><actuator>')
         )
-        monkeypatch.setitem(registry._DOMAINS, "pointmass", dataclasses.replace(domain))  # as another process has it
+        monkeypatch.setitem(domains._DOMAINS, "pointmass", dataclasses.replace(domain))  # as another process has it
         made.append(labelling.from_physics(kept)[1][:, 0])
     np.testing.assert_allclose(made[1], made[0] + 1, atol=1e-6)
 
@@ -405,7 +405,7 @@ def test_labels_that_are_no_numbers_are_refused_by_their_row(record, monkeypatch
     domain = domains.get("pointmass")
     old = domain.reward
     broken = dataclasses.replace(domain, reward=lambda f, a: np.where(f["qpos"][:, :1] < 9, np.nan, old(f, a)))
-    monkeypatch.setitem(registry._DOMAINS, "pointmass", broken)
+    monkeypatch.setitem(domains._DOMAINS, "pointmass", broken)
     with pytest.raises(DataError, match=r"labels of pointmass-reach-top-right, row 0 \(episode 0, step 0\): nan"):
         share(main, other)
 

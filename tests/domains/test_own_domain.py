@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import utds.domains
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DomainError
 from utds.evaluation import evaluator
@@ -21,7 +21,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "cheetah.py"
 @pytest.fixture(scope="module")
 def cheetah():
     os.environ["UTDS_DOMAINS"] = str(EXAMPLE)
-    utds.domains.registry._load_own.cache_clear()
+    utds.domains._load_own.cache_clear()
     yield utds.domains.get("cheetah")
     del os.environ["UTDS_DOMAINS"]
 
@@ -73,7 +73,7 @@ def test_a_reward_without_a_column_a_task_is_refused(cheetah):
     domain = utds.domains.Domain(**{**vars_of(cheetah), "tasks": cheetah.tasks[:2]})
     with Simulator(domain) as simulator:
         simulator.reset(0)
-        with pytest.raises(DomainError, match=r"must give shape \(1, 2\), one column a task, and gave \(1, 3\)"):
+        with pytest.raises(DomainError, match=r"must give shape \(1, 2\), one column per task, and gave \(1, 3\)"):
             simulator.step(np.zeros((1, 6)))
 
 
@@ -96,8 +96,8 @@ def test_a_file_of_ones_own_may_ask_for_domains(tmp_path, monkeypatch):
     code += "d.register(dataclasses.replace(d.get('walker'), name='variant'))\n"
     (tmp_path / "variant.py").write_text(code)
     monkeypatch.setenv("UTDS_DOMAINS", str(tmp_path / "variant.py"))
-    monkeypatch.setattr(utds.domains.registry, "_DOMAINS", dict(utds.domains.registry._DOMAINS))
-    utds.domains.registry._load_own.cache_clear()
+    monkeypatch.setattr(utds.domains, "_DOMAINS", dict(utds.domains._DOMAINS))
+    utds.domains._load_own.cache_clear()
     assert utds.domains.task("variant-walk")[0].observation_size == 24
 
 
@@ -105,7 +105,7 @@ def test_a_file_that_raises_is_not_taken_for_a_task_without_a_simulator(tmp_path
     """Nothing would be evaluated, without a word."""
     (tmp_path / "broken.py").write_text("raise KeyError('arm')\n")
     monkeypatch.setenv("UTDS_DOMAINS", str(tmp_path / "broken.py"))
-    utds.domains.registry._load_own.cache_clear()
+    utds.domains._load_own.cache_clear()
     with pytest.raises(ConfigError, match=r"broken\.py, line 1: KeyError: 'arm'"):
         evaluator("walker-walk")
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from utds import domains
-from utds.domains.dm_control_utils import quiet_import
+from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 
 suite = quiet_import("dm_control.suite")

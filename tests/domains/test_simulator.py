@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from utds import domains
-from utds.domains.dm_control_utils import quiet_import, tolerance
+from utds.domains.base import quiet_import, tolerance
 from utds.domains.simulator import Simulator
 from utds.errors import DomainError, SimulationError
 

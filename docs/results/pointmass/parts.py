@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from utds import load, progress
+from utds import load, terminal
 from utds.adviser import advise
 from utds.errors import DataError
 
@@ -34,7 +34,7 @@ def main() -> None:
     recommended, random = "the adviser's choice, nothing where it has none", "one source at random"
     regret: dict[str, list[float]] = {way: [] for way in (recommended, *WAYS, random)}
     by_best: dict[bool, list[float]] = {True: [], False: []}  # gains, by whether the source's best tenth returns more
-    with progress.bar("asking the adviser", len(settings), "datasets") as advance:
+    with terminal.bar("asking the adviser", len(settings), "datasets") as advance:
         for name, rows in settings.items():
             gains = {row["source"]: float(row["gain"]) for row in rows}
             own, sources = load(stored(name)), [load(id) for id in gains]

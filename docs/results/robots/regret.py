@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from utds import files, load, progress, report
+from utds import files, load, report, terminal
 from utds.adviser import Advice, advise, coverage
 from utds.adviser.advice import Candidate
 from utds.data.columns import KNOWN, spaced
@@ -137,7 +137,7 @@ def main(trees: list[Path]) -> None:
     if not scores:
         print("no main dataset has run alone, with each source and with all of them: name such trees", file=sys.stderr)
         raise SystemExit(2)
-    with progress.bar("asking the adviser", len(scores), "datasets") as advance:
+    with terminal.bar("asking the adviser", len(scores), "datasets") as advance:
         for name, found in scores.items():
             sources = [load(source) for source in found if source not in (OWN, ALL)]
             advice, told = advise(load(name), sources, trust_dynamics=True), tried(load(name), sources)

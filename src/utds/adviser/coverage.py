@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import progress
+from utds import terminal
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
 from utds.linear.regression import inverse_root
@@ -142,7 +142,7 @@ class Coverage:
     ) -> None:
         self.features: Features = make_features(datasets, width, seed, reach)
         self._grams: list[Array] = []
-        with progress.bar("measuring coverage", len(datasets), "datasets") as advance:
+        with terminal.bar("measuring coverage", len(datasets), "datasets") as advance:
             for data in datasets:
                 self._grams.append(gram(data, self.features, limit))
                 advance(note=data.name)

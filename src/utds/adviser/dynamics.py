@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.adviser import robinson
 from utds.adviser.robinson import STEPS, Floats, Ints, Motion, Nuisance, Residuals, fit_nuisance
 from utds.data.columns import spaced
@@ -86,7 +86,7 @@ def checks(main: Dataset, candidates: Sequence[Dataset], *, seed: int = 0) -> li
     found = {id(data): _unknown(data) for data in candidates}
     if enough:
         motion = _motion(main, enough)
-        with progress.bar("comparing dynamics", 2 * STEPS) as advance:
+        with terminal.bar("comparing dynamics", 2 * STEPS) as advance:
             told = fit_nuisance(motion, seed, advance)
         found |= {id(data): _compare(motion, told, which, data) for which, data in enumerate(enough, 1)}
     return [found[id(data)] for data in candidates]

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
 from utds.networks import MLP, fit, init_mlp, mlp
-from utds.progress import Advance
+from utds.terminal import Advance
 
 Floats = NDArray[np.float32]
 Reals = NDArray[np.floating]

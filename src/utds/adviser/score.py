@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import domains, progress
+from utds import domains, terminal
 from utds.adviser.coverage import Array, Floats, Subset
 from utds.data.columns import spaced
 from utds.data.dataset import Dataset
@@ -50,7 +50,7 @@ def predictions(datasets: Sequence[Dataset], labels: Sequence[Floats], gammas: S
     """
     planner = Planner(datasets, labels)
     found = []
-    with progress.bar("planning", len(datasets), "plans") as advance:
+    with terminal.bar("planning", len(datasets), "plans") as advance:
         for index, gamma in enumerate(gammas):
             plan = planner.value((index - 1,) if index else ())
             found.append(Prediction(plan, planner.worst + (plan - planner.worst) * (1 - CAUTION * gamma)))

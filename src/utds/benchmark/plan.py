@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from rich.table import Table
 
-from utds import algorithms, domains, evaluation, progress, terminal, training
+from utds import algorithms, domains, evaluation, terminal, training
 from utds.algorithms import Policy
 from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn
@@ -111,7 +111,7 @@ def generate(cells: Sequence[Cell], episodes: int, seed: int = 0) -> None:
 
 def _generate(absent: Sequence[str], episodes: int, seed: int) -> None:
     ladders = {task: ladder.load(task) for task in dict.fromkeys(map(_task, absent))}
-    with progress.bar("generating", len(absent), "datasets") as advance:
+    with terminal.bar("generating", len(absent), "datasets") as advance:
         for name in absent:
             kind = name.rpartition("/")[2]
             kinds.generate(ladders[_task(name)], kind, episodes, seed).save(name)
@@ -139,7 +139,7 @@ def seconds(cells: Sequence[Cell], threads: int) -> float:
     with (
         variables(threads_of(threads)),
         ProcessPoolExecutor(1, mp_context=spawn) as pool,
-        progress.bar("measuring", len(kinds), "algorithms") as advance,
+        terminal.bar("measuring", len(kinds), "algorithms") as advance,
     ):
         speeds = {}
         for key, cell in kinds.items():

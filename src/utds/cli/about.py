@@ -15,9 +15,9 @@ def doctor(json: bool = False) -> None:
     """
     from dataclasses import asdict
 
-    from utds import doctor, progress, terminal
+    from utds import doctor, terminal
 
-    with progress.bar("looking", total=len(doctor.EXTRAS) + 8, unit="checks") as advance:
+    with terminal.bar("looking", total=len(doctor.EXTRAS) + 8, unit="checks") as advance:
         found = []
         for check in doctor.examine():
             found.append(check)

@@ -167,11 +167,11 @@ def theory(out: Path, seed: int = 0, size: float = 1.0, json: bool = False) -> N
         size: multiplies the number of datasets and problems; 1 takes under a minute
         json: print every statement with what was measured and whether it holds as JSON
     """
-    from utds import files, progress, terminal
+    from utds import files, terminal
     from utds.linear import page
 
     files.check_folder(out)
-    with progress.bar("theory", total=len(page.STATEMENTS), unit="statements") as advance:
+    with terminal.bar("theory", total=len(page.STATEMENTS), unit="statements") as advance:
         reports = page.write(out, seed, size, advance)
     required = [fact for report in reports for fact in report.facts if fact.holds is not None]
     held = sum(bool(fact.holds) for fact in required)

@@ -25,7 +25,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from utds import domains, files, progress, serialization
+from utds import domains, files, serialization, terminal
 from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
 from utds.collection import FORMER_NAMES, Collect, ladder
@@ -37,7 +37,7 @@ from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
 from utds.networks import jit
-from utds.progress import Advance
+from utds.terminal import Advance
 
 
 class Collection:
@@ -71,7 +71,7 @@ class Collection:
         with (
             self.lock(),
             Simulator(self.domain, self.config.copies) as simulator,
-            progress.bar(f"collecting {self.config.task}", total=self.total_steps) as advance,
+            terminal.bar(f"collecting {self.config.task}", total=self.total_steps) as advance,
         ):
             state, done = self._resume(advance)
             for index in range(done, self._rounds):
@@ -177,7 +177,7 @@ class Collection:
         lines = ["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]
         files.write_text(self.folder / "evaluations.csv", "\n".join(lines))
         advance(0, note=f"return {mean:.0f}")
-        progress.line(f"{self.folder}: step {steps} of {self.total_steps}, return {mean:.0f}")
+        terminal.line(f"{self.folder}: step {steps} of {self.total_steps}, return {mean:.0f}")
 
     def _evaluations(self) -> dict[int, str]:
         """The rows of evaluations.csv by their steps."""

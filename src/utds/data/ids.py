@@ -61,10 +61,10 @@ def find(id: str) -> tuple[str, Path]:
 
 def _how_to_get(id: str) -> str:
     """The command that makes a dataset, where it can be generated; else the one that lists what there is."""
-    from utds.domains import registry
+    from utds import domains
 
     task, _, kind = short(id).partition("/")
-    tasks = (name for domain in registry.built_in() for name in registry.task_ids(domain))
+    tasks = (name for domain in domains.BUILT_IN for name in domains.task_ids(domain))
     if kind in KINDS and task in tasks:
         return f"make it with: utds data generate {task} --kinds {kind}"
     return "see: utds data list"

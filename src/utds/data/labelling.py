@@ -195,7 +195,7 @@ def from_physics(dataset: Dataset) -> tuple[tuple[str, ...], np.ndarray]:
         "utds": __version__,
         "mujoco": mujoco.__version__,
     }
-    if domain not in domains.registry.built_in():  # whose code may read its model from a file
+    if domain not in domains.BUILT_IN:  # whose code may read its model from a file
         model = np.empty(mujoco.mj_sizeModel(domain.model), np.uint8)
         mujoco.mj_saveModel(domain.model, None, model)
         key["model"] = hashlib.sha256(model.data).hexdigest()

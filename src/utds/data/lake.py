@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds import progress
+from utds import terminal
 from utds.data.columns import COLUMNS, KNOWN, bounds_text, checked_column
 from utds.data.dataset import Dataset
 from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make
@@ -91,7 +91,7 @@ class Lake:
         }
         self._spans: list[_Span] = []
         start = episode = 0
-        with progress.bar("loading", size, "transitions") as advance:
+        with terminal.bar("loading", size, "transitions") as advance:
             for data in self.datasets:
                 self._spans.append(_load(data, columns, start, episode))
                 start, episode = start + data.size, episode + data.episodes

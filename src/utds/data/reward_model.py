@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds import progress
+from utds import terminal
 from utds.data.cache import cached
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
@@ -125,7 +125,7 @@ class LearnedReward:
         key, init_key = jax.random.split(jax.random.key(self.seed))
         params = init_ensemble(init_key, self.num_models, (inputs.shape[1], *self.hidden, 1), False)
         data = jax.tree.map(jnp.asarray, (scales[0](inputs[~test]), scales[1](targets[~test])))
-        with progress.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
+        with terminal.bar(f"learning the reward of {main.metadata.task}", self.steps) as advance:
             loss, keys = _Loss(self.num_models, self.batch_size), jax.random.split(key, self.steps)
             params = fit(params, loss, data, keys, self.lr, advance)
         model = RewardModel(params, *scales)

@@ -25,7 +25,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data import ids
 from utds.data.columns import COLUMNS, KNOWN, OPTIONAL, FileColumn, Metadata, stamp
 from utds.data.dataset import Dataset, column_digest, content_digest
@@ -284,7 +284,7 @@ def _write(dataset: Dataset, path: Path) -> dict[str, Extents]:
     if shutil.disk_usage(path.parent).free < headers + sum(sizes.values()):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     extents = _write_headers(dataset, path, headers)
-    with open(path, "rb+", buffering=0) as file, progress.bar("writing", sum(sizes.values()), "bytes") as advance:
+    with open(path, "rb+", buffering=0) as file, terminal.bar("writing", sum(sizes.values()), "bytes") as advance:
         for name in sizes:
             _write_column(file.fileno(), extents[name], dataset.parts(name))
             advance(sizes[name], note=f"{dataset.name} {name}")

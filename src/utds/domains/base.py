@@ -2,27 +2,37 @@
 
 A `Domain` is a MuJoCo model with a sensor for every feature that a reward or an observation needs, a function from
 features to observations, and a function from features (and actions) to the reward of each task. Everything works on a
-batch of states at once: the leading axis `[n]` is the batch.
+batch of states at once: the leading axis `[n]` is the batch. The last part is what a domain takes from dm_control: its
+reward function, model files and modules without their noise.
 """
 
+import contextlib
 import copy
 import functools
+import importlib
+import logging
+import math
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from types import ModuleType
+from typing import Literal
 
 import mujoco
 import mujoco.rollout
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import progress
-from utds.domains.dm_control_utils import quiet
-from utds.errors import DomainError, SimulationError
+from utds import terminal
+from utds.errors import DomainError, MissingExtra, SimulationError
 
 Array = NDArray[np.float64]
+Sigmoid = Literal["gaussian", "linear", "quadratic"]
 
-ROWS = 16_384  # stored states a call: large enough to fill the threads, small enough that readings stay in cache
+VERSION = "1.0.50"  # of dm_control: the one whose simulation ours equals, with the MuJoCo that pyproject.toml names
+
+ROWS = 16_384  # stored states per call: large enough to fill the threads, small enough that readings stay in cache
 FEW_SHAPES = 4  # geoms of a body, up to which testing each is quicker than a hierarchy
 
 # Draws one start state [state_size] with dm_control's own kind of random generator.
@@ -173,7 +183,7 @@ class Domain:
         if rewards.shape != (len(actions), len(self.tasks)):
             raise DomainError(
                 f"{self.name}: its reward function must give shape ({len(actions)}, {len(self.tasks)}), "
-                f"one column a task, and gave {rewards.shape}"
+                f"one column per task, and gave {rewards.shape}"
             )
         return rewards
 
@@ -224,7 +234,7 @@ def features_of(domain: Domain, physics: Array, threads: int | None = None) -> I
     data = [mujoco.MjData(model) for _ in range(threads)]
     with (
         mujoco.rollout.Rollout(nthread=threads) as pool,
-        progress.bar(f"relabelling {domain.name}", total=len(physics), unit="states") as advance,
+        terminal.bar(f"relabelling {domain.name}", total=len(physics), unit="states") as advance,
     ):
         for first in range(0, len(physics), ROWS):
             rows = slice(first, min(first + ROWS, len(physics)))
@@ -260,3 +270,63 @@ def add_sensor(spec: mujoco.MjSpec, name: str, kind: str, of: str, name_of: str)
         objtype=getattr(mujoco.mjtObj, f"mjOBJ_{of.upper()}"),
         objname=name_of,
     )
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence warnings and dm_control's log: of models that are not ours to mend, and of searches that try again."""
+    logger = logging.getLogger("absl")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def quiet_import(module: str) -> ModuleType:
+    """Import a module of dm_control. Without a display its search for a window system warns; we draw no window."""
+    try:
+        with quiet():
+            return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != "dm_control":
+            raise
+        raise MissingExtra(  # pip can't install it there: labmaze, which it requires and we don't, has no wheel
+            f"the model needs dm_control, which Python 3.13 lacks: pip install --no-deps dm_control=={VERSION}"
+        ) from None
+
+
+def model_files(name: str) -> tuple[str, dict[str, bytes]]:
+    """The MJCF text of a suite model and the files it includes, as `MjSpec.from_string` takes them."""
+    common = quiet_import("dm_control.suite.common")
+    return common.read_model(name).decode(), dict(common.ASSETS)
+
+
+def tolerance(
+    x: Array,
+    low: float | Array = 0.0,
+    high: float = 0.0,
+    margin: float | Array = 0.0,
+    value_at_margin: float = 0.1,
+    sigmoid: Sigmoid = "gaussian",
+) -> Array:
+    """How the suite's tasks turn a quantity into a reward: dm_control's `tolerance`, vectorised.
+
+    1 inside [low, high], falling outside to `value_at_margin` at a distance of `margin`; 0 at once if that is 0.
+
+    `low` and `margin` may be arrays that broadcast against `x`: one call for tasks that differ in nothing else. Ten
+    copies' rewards cost what NumPy's calls cost, so there are few of them.
+    """
+    outside = low - x if high == math.inf else np.maximum(low - x, x - high)
+    outside = np.maximum(outside, 0.0)  # distance to the interval
+    if not isinstance(margin, np.ndarray) and margin == 0:
+        return np.where(outside == 0, 1.0, 0.0)
+    d = outside / margin
+    if sigmoid == "gaussian":
+        return np.exp(-0.5 * (d * math.sqrt(-2 * math.log(value_at_margin))) ** 2)
+    if sigmoid == "linear":
+        return np.maximum(1.0 - d * (1 - value_at_margin), 0.0)
+    return np.maximum(1 - (d * math.sqrt(1 - value_at_margin)) ** 2, 0)

@@ -16,7 +16,7 @@ import gymnasium
 import mujoco
 import numpy as np
 
-from utds.domains import registry
+from utds import domains
 from utds.domains.base import Array, Domain, Task
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, MissingExtra
@@ -37,15 +37,13 @@ def env_id(domain: Domain, task: Task) -> str:
 def register_domain(domain: Domain) -> None:
     """Register all tasks of a domain."""
     for task in domain.tasks:
-        if env_id(domain, task) in gymnasium.registry:
-            continue
-        gymnasium.register(
-            env_id(domain, task),
-            entry_point=f"{__name__}:TaskEnv",  # names, not objects: a spec can go to JSON, and come back anywhere
-            vector_entry_point=f"{__name__}:VectorTaskEnv",
-            kwargs={"domain": domain.name, "task": task.name},
-            max_episode_steps=None,  # the environment truncates by itself, the vector one too
-        )
+        if env_id(domain, task) not in gymnasium.registry:
+            gymnasium.register(  # without a number of steps: the environments truncate by themselves
+                env_id(domain, task),
+                entry_point=f"{__name__}:TaskEnv",  # names, not objects: a spec can go to JSON, and come back anywhere
+                vector_entry_point=f"{__name__}:VectorTaskEnv",
+                kwargs={"domain": domain.name, "task": task.name},
+            )
 
 
 def _spaces(domain: Domain) -> tuple[gymnasium.spaces.Box, gymnasium.spaces.Box]:
@@ -64,7 +62,7 @@ class TaskEnv(gymnasium.Env):
         if render_mode not in (None, "rgb_array"):
             raise ConfigError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.render_mode = render_mode
-        self._domain = registry.get(domain)
+        self._domain = domains.get(domain)
         self._task = self._domain.tasks.index(self._domain.task(task))
         self.observation_space, self.action_space = _spaces(self._domain)
         self.metadata = type(self).metadata | {"render_fps": round(1 / self._domain.control_timestep)}
@@ -101,7 +99,7 @@ class VectorTaskEnv(gymnasium.vector.VectorEnv):
     """Many copies of one task on the batched simulator. All reach the time limit together; the next step resets."""
 
     def __init__(self, domain: str, task: str, num_envs: int = 1) -> None:
-        self._domain = registry.get(domain)
+        self._domain = domains.get(domain)
         self._task = self._domain.tasks.index(self._domain.task(task))
         self.num_envs = num_envs
         self.metadata = dict(AUTORESET)
@@ -160,13 +158,7 @@ class Camera:
         mujoco.mj_forward(self._model, self._data)
         view = mujoco.MjrRect(0, 0, self._size[1], self._size[0])
         mujoco.mjv_updateScene(
-            self._model,
-            self._data,
-            mujoco.MjvOption(),
-            None,
-            self._camera,
-            mujoco.mjtCatBit.mjCAT_ALL,
-            self._scene,
+            self._model, self._data, mujoco.MjvOption(), None, self._camera, mujoco.mjtCatBit.mjCAT_ALL, self._scene
         )
         mujoco.mjr_render(view, self._scene, self._resources)
         picture = np.empty((*self._size, 3), np.uint8)
@@ -187,15 +179,12 @@ def _context(width: int, height: int) -> Any:
         before = os.environ.get("PYOPENGL_PLATFORM")
         os.environ["PYOPENGL_PLATFORM"] = backend
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
             context.make_current()
             return context
         except (ImportError, AttributeError, RuntimeError, OSError) as error:
             reasons.append(f"{backend}: {error}")
-            if before is None:
-                os.environ.pop("PYOPENGL_PLATFORM")
-            else:
-                os.environ["PYOPENGL_PLATFORM"] = before
+            os.environ.pop("PYOPENGL_PLATFORM")
+            os.environ |= {} if before is None else {"PYOPENGL_PLATFORM": before}
     raise MissingExtra(f"no off-screen OpenGL for pictures ({'; '.join(reasons)}); {HELP}")

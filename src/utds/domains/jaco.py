@@ -5,8 +5,7 @@ import functools
 import mujoco
 import numpy as np
 
-from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.dm_control_utils import quiet_import, tolerance
+from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor, quiet_import, tolerance
 
 ARM, HAND = "jaco_arm/", "jaco_arm/jaco_hand/"
 JOINTS = 6

@@ -14,8 +14,7 @@ to the second. The mass moves 0.2 m/s at most and an action holds for 0.1 s, so 
 import mujoco
 import numpy as np
 
-from utds.domains.base import Array, Domain, Features, Start, Task
-from utds.domains.dm_control_utils import tolerance
+from utds.domains.base import Array, Domain, Features, Start, Task, tolerance
 
 LIMIT = 0.29  # metres: how far the slide joints let the mass go
 WALLS = ((-0.3, 0.18, -0.02, 0.02), (-0.02, 0.02, -0.18, 0.18))  # metres: from x to x, from y to y

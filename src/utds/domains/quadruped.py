@@ -3,8 +3,7 @@
 import mujoco
 import numpy as np
 
-from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
+from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor, model_files, quiet_import, tolerance
 
 TOES = ("front_left", "front_right", "back_right", "back_left")
 FLOOR = 100  # half side of the floor in metres: drawn only, a plane has no edge for the physics

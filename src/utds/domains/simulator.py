@@ -17,7 +17,7 @@ import numpy as np
 from mujoco.batch import Batch
 from numpy.typing import ArrayLike
 
-from utds.domains import registry
+from utds import domains
 from utds.domains.base import Array, Domain, Features
 from utds.errors import SimulationError
 
@@ -34,12 +34,14 @@ class Simulator:
     """
 
     def __init__(self, domain: Domain | str, n: int = 1, threads: int | None = None) -> None:
-        self.domain = registry.get(domain) if isinstance(domain, str) else domain
+        self.domain = domains.get(domain) if isinstance(domain, str) else domain
         if n < 1:
             raise SimulationError(f"a simulator needs at least one copy, got n={n}")
         self.n = n
         self._model = self.domain.model
-        self.threads = self._worthwhile(threads or os.cpu_count() or 1)
+        # At most one thread per copy, and a single one where physics is cheaper than waking a second.
+        effort = n * self.domain.substeps * self._model.nv
+        self.threads = max(1, min(threads or os.cpu_count() or 1, n)) if effort >= WORTH_THREADS else 1
         # A persistent batch keeps the data of each copy, and with it the half step that dm_control's order needs.
         self._batch = Batch(self._model, n, self.threads, persistent=True)
         clock = mujoco.mj_stateSize(self._model, mujoco.mjtState.mjSTATE_TIME)
@@ -99,11 +101,6 @@ class Simulator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _worthwhile(self, threads: int) -> int:
-        """As many threads as there are copies at most, and one where physics is cheaper than waking a second."""
-        effort = self.n * self.domain.substeps * self._model.nv
-        return max(1, min(threads, self.n)) if effort >= WORTH_THREADS else 1
 
     def _checked(self, values: ArrayLike, what: str, width: int) -> Array:
         """`values` as float64 `[n, width]`, all finite, or a clear error; the simulator stays as it was."""

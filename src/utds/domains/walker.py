@@ -7,8 +7,7 @@ walk, run, flip  stand · (5·enough + 1) / 6        enough: 1 from 1 m/s, 8 m/s
 import mujoco
 import numpy as np
 
-from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor
-from utds.domains.dm_control_utils import model_files, quiet_import, tolerance
+from utds.domains.base import Array, Domain, Features, Start, Task, add_sensor, model_files, quiet_import, tolerance
 
 READINGS = (
     ("torso_position", 2),  # height, m

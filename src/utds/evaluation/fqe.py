@@ -27,7 +27,7 @@ import optax
 from jax import Array
 from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
-from utds import progress
+from utds import terminal
 from utds.algorithms import base
 from utds.algorithms.fields import Count, Positive, at_most, interval, validate
 from utds.data.pool import Pool
@@ -223,7 +223,7 @@ def _fit(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str)
     actions = _actions(act, pool, problem.starts, name)
     state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
     key = jax.random.key(seed + 1)
-    with progress.bar(f"fitting the value of {name}", fqe.steps) as advance:
+    with terminal.bar(f"fitting the value of {name}", fqe.steps) as advance:
         for done in range(0, fqe.steps, BURST):
             count = min(BURST, fqe.steps - done)
             state, loss = _advance(fqe, state, pool, problem, actions, key, count)

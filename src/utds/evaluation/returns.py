@@ -18,7 +18,7 @@ import gymnasium
 import numpy as np
 from scipy import special  # its Student's t: scipy.stats takes half a second to load
 
-from utds import domains, files, progress
+from utds import domains, files, terminal
 from utds.errors import ConfigError, DomainError, MissingExtra
 from utds.evaluation import rollout
 from utds.evaluation.rollout import Act
@@ -138,7 +138,7 @@ def _evaluate_env(act: Act, env: gymnasium.Env, episodes: int, seed: int, raw: b
             "the vector that a policy reads"
         )
     totals = []
-    with progress.bar(f"evaluating on {name}", total=episodes, unit="episodes") as advance:
+    with terminal.bar(f"evaluating on {name}", total=episodes, unit="episodes") as advance:
         for episode in range(episodes):
             observation, _ = env.reset(seed=seed + episode)
             total, done = 0.0, False
@@ -201,7 +201,7 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
         warnings.catch_warnings(),
         files.atomic(path) as part,
         _writer(part, fps=round(1 / domain.control_timestep)) as writer,
-        progress.bar(f"filming {task}", total=domain.steps + 1, unit="frames") as advance,
+        terminal.bar(f"filming {task}", total=domain.steps + 1, unit="frames") as advance,
     ):
         warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)  # ffmpeg starts without JAX
         for state in episode.physics[0]:

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import progress
+from utds import terminal
 from utds.algorithms import Algorithm
 from utds.domains.base import Array, Domain
 from utds.domains.simulator import Simulator
@@ -59,7 +59,7 @@ def returns(domain: Domain, act: Act, episodes: int, seed: int, threads: int | N
     Episode e starts where copy e of the seed starts, however many run in lockstep.
     """
     totals = np.zeros((episodes, len(domain.tasks)))
-    with progress.bar(f"evaluating on {domain.name}", total=episodes * domain.steps) as advance:
+    with terminal.bar(f"evaluating on {domain.name}", total=episodes * domain.steps) as advance:
         for copies, simulator, observations in _blocks(domain, episodes, seed, False, threads):
             for _ in range(domain.steps):
                 observations, rewards = simulator.step(act(observations.astype(np.float32)))
@@ -71,7 +71,7 @@ def returns(domain: Domain, act: Act, episodes: int, seed: int, threads: int | N
 def record(domain: Domain, act: Act, episodes: int, seed: int, exploration_start: bool = False) -> Episodes:
     """Episodes of a policy with everything that there is to know of them."""
     out = Episodes.empty(domain, episodes)
-    with progress.bar(f"recording {domain.name}", total=episodes * domain.steps) as advance:
+    with terminal.bar(f"recording {domain.name}", total=episodes * domain.steps) as advance:
         for copies, simulator, observations in _blocks(domain, episodes, seed, exploration_start):
             out.observations[copies, 0], out.physics[copies, 0] = observations, simulator.physics()
             for t in range(domain.steps):

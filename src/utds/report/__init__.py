@@ -10,7 +10,7 @@ text      findings in words and as Markdown   figures, page   drawing and the pa
 from collections.abc import Sequence
 from pathlib import Path
 
-from utds import files, progress
+from utds import files, terminal
 from utds.errors import DataError
 from utds.report import load, page, rows, text
 from utds.report.table import Study
@@ -31,7 +31,7 @@ def study(sources: Sequence[Path]) -> Study:
 
 def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | None = None) -> None:
     """Write the page, and the tables that are asked for."""
-    with progress.bar("report", total=page.work(found), unit="statistics") as advance:
+    with terminal.bar("report", total=page.work(found), unit="statistics") as advance:
         documents = {out: page.render(found, advance)}
     if csv:
         documents[csv] = rows.to_csv(found)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data.columns import KNOWN
 from utds.errors import ConfigError, DataError
 from utds.training.schema import COUNT, NON_NEGATIVE, NUMBER, NUMBERS, PLAIN, POSITIVE, TEXT, Each, Maybe, read
@@ -104,7 +104,7 @@ def folders(root: Path) -> Iterator[Path]:
 
 
 def _warn(error: OSError) -> None:
-    progress.warn(f"could not look for runs in {error.filename}: {error.strerror}")
+    terminal.warn(f"could not look for runs in {error.filename}: {error.strerror}")
 
 
 def config_as_written(folder: Path) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from utds import algorithms, evaluation, files, progress, serialization
+from utds import algorithms, evaluation, files, serialization, terminal
 from utds.adviser.dynamics import refuse_different
 from utds.algorithms import Algorithm, Policy
 from utds.data.columns import to_raw
@@ -198,7 +198,7 @@ class Trainer:
         with (
             signals() as pending,
             opened(self.loggers, self.run) as self.hand_on,
-            progress.bar(title, config["steps"], done=step) as bar,
+            terminal.bar(title, config["steps"], done=step) as bar,
         ):
             burst = 1
             while step < config["steps"]:
@@ -258,7 +258,7 @@ class Trainer:
         for (seed, _), row in zip(self._each(states), watched, strict=True):
             if not self.warned and (words := self.watch.warning(row)):
                 self.warned = True
-                progress.warn(f"seed {seed}, step {step}: {words}")
+                terminal.warn(f"seed {seed}, step {step}: {words}")
         if watched[0]:
             promised = np.mean([row["q_start"] for row in watched])
             self.value_note = f"Q {promised:.3g} of {self.watch.supported:.3g}"
@@ -282,7 +282,7 @@ class Trainer:
         self.hand_on("evaluation", rows)
         if "return" in rows[0]:
             self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
-            progress.line(f"{self.run.path}: step {step} of {self.run.config['steps']}, {self.note}")
+            terminal.line(f"{self.run.path}: step {step} of {self.run.config['steps']}, {self.note}")
 
     def guard(self, states: tuple[SeedState, ...], step: int) -> None:
         """Stop before a broken state reaches the disk."""

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from utds import networks, progress
+from utds import networks, terminal
 from utds.algorithms import Policy
 from utds.algorithms.utds import uncertainty
 from utds.data.dataset import Dataset
@@ -80,7 +80,7 @@ def fit_common(datasets: Sequence[Dataset], choices: Sequence[Sequence[int]], se
     key = jax.random.key(seed)
     start = init_ensemble(key, NETWORKS, (inputs.shape[1], *HIDDEN, 1), layer_norm=False)
     found = []
-    with progress.bar("learning the common target", len(choices), "ensembles") as advance:
+    with terminal.bar("learning the common target", len(choices), "ensembles") as advance:
         for choice in choices:
             known = np.concatenate([np.arange(bounds[i], bounds[i + 1]) for i in choice])
             index = jnp.asarray(np.resize(known, len(joined)))  # of one length for all: one program
@@ -216,7 +216,7 @@ def compare_on(sources: Sequence[Dataset], runs: Sequence[Run], sample: int = SA
     """Judge runs on these datasets, the main data first: all that any of them was trained on."""
     ensembles = fit_common(sources, [_read(run, sources) for run in runs])
     points = [_points(dataset, sample) for dataset in sources]
-    with progress.bar("judging state-actions", sum(len(r.seeds) for r in runs) * len(points), "sources") as advance:
+    with terminal.bar("judging state-actions", sum(len(r.seeds) for r in runs) * len(points), "sources") as advance:
         judgements = [
             _judge(run, label, points, fitted, advance)
             for run, label, fitted in zip(runs, _labels(runs), ensembles, strict=True)
@@ -231,7 +231,7 @@ def _read(run: Run, sources: Sequence[Dataset]) -> list[int]:
     return pool if run_files.shares(run.config) else pool[:1]
 
 
-def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, advance: progress.Advance) -> Judgement:
+def _judge(run: Run, label: str, points: Sequence[Points], fitted: Ensemble, advance: terminal.Advance) -> Judgement:
     # Of each seed at recorded actions and at the policy's: common Γ, the critics' Γ, their mean Q.
     found = np.zeros((len(run.seeds), 2, 3, len(points), len(points[0].actions)))
     for i, seed in enumerate(run.seeds):

@@ -25,7 +25,7 @@ from typing import Literal
 
 import numpy as np
 
-from utds import figures, progress
+from utds import figures, terminal
 from utds.uncertainty.measure import Loss, response
 
 CENTRES = np.array([[-1.6, -1.2], [1.8, -0.6], [0.0, 1.9]])  # of the clusters, the main task's first
@@ -100,7 +100,7 @@ def run(seed: int = 0, kind: Kind = "linear", points: int = 150, cells: int = 81
     axis = np.linspace(-EXTENT, EXTENT, cells)
     inputs = np.concatenate([np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2), CENTRES])
     gamma = []
-    with progress.bar("fitting the ensembles", 2 * len(inputs), "inputs") as advance:
+    with terminal.bar("fitting the ensembles", 2 * len(inputs), "inputs") as advance:
         for known in (points, len(x)):  # the main cluster comes first
             predict = fit(known)
             found = []

@@ -1,4 +1,4 @@
-"""Data of other makers, a file per format: `read` gives a `Recording`, `write` makes the format's files from a dataset.
+"""Foreign formats, one file per format: `read` gives a `Recording`, `write` makes the format's files from a dataset.
 
 `importing` recognises a source, reads it and makes checked datasets of it.
 

@@ -6,27 +6,20 @@ Beside these it may hold `task_names`, and `action_low` and `action_high` in the
 import contextlib
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from utds import files
+from utds.data.build import Marks
 from utds.data.dataset import Dataset
 from utds.data.formats.recording import Recording
 from utds.errors import DataError
 from utds.files import explained
 
-_STEPS = (
-    "observations",
-    "actions",
-    "rewards",
-    "next_observations",
-    "terminations",
-    "truncations",
-    "lengths",
-    "episode_index",
-)
+_STEPS = ("observations", "actions", "rewards", "next_observations", *(mark.name for mark in fields(Marks)))
 _EXTRA = ("physics", "task_rewards")
 _ABOUT = ("task_names", "action_low", "action_high")
 
@@ -71,7 +64,7 @@ def load(path: Path) -> dict[str, np.ndarray]:
 def opened(path: Path, unread: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
     """The arrays of an `.npz` file; of those that stay `unread` rows can be read while the block runs."""
     with contextlib.ExitStack() as stack:
-        with _understood(path):
+        with understood(path):
             file = stack.enter_context(open(path, "rb"))
             archive = stack.enter_context(np.load(file, allow_pickle=False))
             found = {
@@ -107,7 +100,7 @@ class Rows:
         begin, end, _ = rows.indices(len(self))
         found = np.empty((max(0, end - begin), self.shape[1]), self.dtype)
         width = self.shape[1] * self.dtype.itemsize
-        with _understood(self.path):
+        with understood(self.path):
             if self._file.tell() != self._first + begin * width:  # zipfile checks no sum of what was jumped over
                 self._file.seek(self._first + begin * width)
             if self._file.readinto(found.reshape(-1).view(np.uint8).data) != found.nbytes:
@@ -116,8 +109,8 @@ class Rows:
 
 
 @contextlib.contextmanager
-def _understood(path: Path) -> Iterator[None]:
-    """What numpy and zipfile raise, in one line."""
+def understood(path: Path) -> Iterator[None]:
+    """What NumPy and zipfile raise, in one line."""
     try:
         with explained(f"read {path}"):
             yield

@@ -19,11 +19,11 @@ from utds import files
 from utds.data.columns import BLOCK
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays
-from utds.data.formats.recording import Recording, flat
-from utds.errors import DataError
+from utds.data.formats.recording import Recording, check_arrays, flat, readable
 
 _STATES = ("observations", "next_observations")
-_USED = ("observations", "actions", "rewards", "terminals", "timeouts", "next_observations")
+_NEEDED = ("observations", "actions", "terminals")
+_OPTIONAL = ("rewards", "timeouts", "next_observations")
 
 
 def read(path: Path) -> Recording:
@@ -33,17 +33,12 @@ def read(path: Path) -> Recording:
 
 
 def _recording(path: Path, found: Mapping[str, Any]) -> Recording:
-    for name in ("observations", "actions", "terminals"):
-        if name not in found:
-            raise DataError(f"{path} holds no {name}; a D4RL file has observations, actions, rewards and terminals")
+    notes = check_arrays(
+        path, found, _NEEDED, _OPTIONAL, "a D4RL file has observations, actions, rewards and terminals"
+    )
     states, actions = _rows("observations", found["observations"]), flat("actions", found["actions"])
     ended = np.asarray(found["terminals"]).reshape(-1).astype(bool)
     cut = np.asarray(found.get("timeouts", np.zeros(len(ended)))).reshape(-1).astype(bool)
-    for name in _USED:
-        if name in found and len(found[name]) != len(states):
-            raise DataError(f"{path}: {name} has {len(found[name])} rows, but observations has {len(states)}")
-    left = sorted(set(found) - set(_USED))
-    notes = [f"left out: {', '.join(left)}"] if left else []
     marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
     if "next_observations" not in found:
         if "timeouts" not in found:
@@ -96,11 +91,6 @@ def hdf5(path: Path) -> Iterator[dict[str, Any]]:
         if isinstance(item, h5py.Dataset) and item.shape and item.dtype.kind in "biuf":
             found[name] = item
 
-    try:
-        with open(path, "rb"), h5py.File(path, "r") as file:
-            file.visititems(visit)
-            yield found
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise DataError(f"could not read {path}: {error.strerror}") from error
-    except (OSError, RuntimeError, KeyError) as error:
-        raise DataError(f"{path} is damaged or no hdf5 file: {str(error).splitlines()[0]}; fetch it again") from error
+    with readable(path, "hdf5", RuntimeError, KeyError), open(path, "rb"), h5py.File(path, "r") as file:
+        file.visititems(visit)
+        yield found

@@ -16,23 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data.build import Builder
 from utds.data.columns import Episode
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays
-from utds.data.formats.recording import Recording
+from utds.data.formats.recording import Recording, check_arrays
 from utds.errors import DataError
 
 _EPISODE = re.compile(r"episode_(\d+)_(\d+)\.npz")
-_NAMES = ("observation", "action", "reward", "discount", "physics")
+_NEEDED = ("observation", "action", "reward", "discount")
 
 
 def read(folder: Path) -> Recording:
     """The episodes of a folder, by index."""
     found = _episode_files(folder)
     builder = Builder()
-    with progress.bar(f"importing {folder.name}", len(found), "episodes") as advance:
+    with terminal.bar(f"importing {folder.name}", len(found), "episodes") as advance:
         for _, steps, path in found:
             builder.add(_episode(path, steps), path)
             advance()
@@ -44,7 +44,7 @@ def write(dataset: Dataset, folder: Path) -> None:
     raw = dataset.raw_actions
     with (
         files.atomic(folder) as part,
-        progress.bar(f"exporting {dataset.name}", dataset.episodes, "episodes") as advance,
+        terminal.bar(f"exporting {dataset.name}", dataset.episodes, "episodes") as advance,
     ):
         part.mkdir()
         for index, steps in enumerate(dataset.lengths.tolist()):
@@ -69,27 +69,24 @@ def _episode_files(folder: Path) -> list[tuple[int, int, Path]]:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder; give the one that holds the episode_<index>_<length>.npz files")
     matches = [(_EPISODE.fullmatch(path.name), path) for path in folder.iterdir()]
-    files = sorted((int(match[1]), int(match[2]), path) for match, path in matches if match)
-    if not files:
+    found = sorted((int(match[1]), int(match[2]), path) for match, path in matches if match)
+    if not found:
         raise DataError(
             f"{folder} holds no episode_<index>_<length>.npz file; ExORL keeps them in a folder called buffer"
         )
-    for (index, _, path), (following, _, twin) in itertools.pairwise(files):
+    for (index, _, path), (following, _, twin) in itertools.pairwise(found):
         if index == following:
             raise DataError(f"{path.name} and {twin.name} have the same index; remove one of them")
-    return files
+    return found
 
 
 def _episode(path: Path, steps: int) -> Episode:
     found = arrays.load(path)
-    for name in _NAMES[:4]:
-        if name not in found:
-            raise DataError(f"{path} has no array {name!r}; an episode needs observation, action, reward and discount")
-    for name in _NAMES:
-        if name in found and len(found[name]) != steps + 1:
-            raise DataError(
-                f"{path}: {name} has {len(found[name])} rows; by its name the episode has {steps} steps, so {steps + 1}"
-            )
+    check_arrays(path, found, _NEEDED, ("physics",), "an episode has observation, action, reward and discount")
+    rows = found["observation"].shape[:1]
+    if rows != (steps + 1,):
+        counts = f"{''.join(map(str, rows)) or 'no'} rows; by its name the episode has {steps} steps, so {steps + 1}"
+        raise DataError(f"{path}: observation has {counts}")
     discount = found["discount"].reshape(-1)[1:]
     if (discount[:-1] == 0).any():
         raise DataError(f"{path}: discount is 0 at row {int(np.argmin(discount)) + 1}, but the episode continues")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from utds.data import ids, store
 from utds.data.build import ActionBounds
 from utds.data.columns import BOUNDS_FOUND, bounds_found
@@ -28,6 +26,7 @@ READERS: Mapping[str, Reader] = {
     "rlds": rlds.read,
 }
 FORMATS = (*READERS, "table", "minari")
+NO_REWARDS = "no rewards in the file: all are 0 until it is relabelled"
 WRITERS: Mapping[str, Callable[[Dataset, Path], None]] = {
     "exorl": exorl.write,
     "arrays": arrays.write,
@@ -63,11 +62,11 @@ def recognise(source: str) -> str:
     path = Path(source)
     if path.is_dir():
         return "lerobot" if (path / "meta" / "info.json").exists() else "exorl"
-    known = {".npz": _npz, ".hdf5": _hdf5, ".h5": _hdf5, ".csv": _table, ".parquet": _table}
+    known = {".npz": None, ".hdf5": "d4rl", ".h5": "d4rl", ".csv": "table", ".parquet": "table"}
     if path.suffix in known:
         if not path.is_file():
             raise DataError(f"there is no file {source}; check its path")
-        return known[path.suffix](path)
+        return known[path.suffix] or _npz(path)
     if path.exists():
         raise DataError(f"{source} is none of the files that can be imported: {', '.join(known)}")
     if source.startswith((".", "/", "~")) or not re.fullmatch(r"[\w/-]+", source):
@@ -102,21 +101,27 @@ def load(
             found.append((source, id, *read(source, options)))
     bounds: ActionBounds = options.actions
     if bounds == "auto":
-        bounds = bounds_found(*_alike({source: recording.actions for source, _, _, recording in found}))
+        actions = [recording.actions for _, _, _, recording in found]
+        for (source, *_), other in zip(found, actions, strict=True):
+            if other.shape[1] != actions[0].shape[1]:
+                counts = f"{found[0][0]} has {actions[0].shape[1]} actions per step and {source} has {other.shape[1]}"
+                raise DataError(f"{counts}: import them one by one")
+        bounds = bounds_found(*actions)
     made = []
     for source, id, format, whole in found:
         parts = list(whole.split())
-        slugs = _slugs([words or "" for words, _ in parts]) if len(parts) > 1 else [None]
-        for (words, recording), slug in zip(parts, slugs, strict=True):
+        slugs = _slugs([name or "" for name, _ in parts]) if len(parts) > 1 else [None]
+        for (name, recording), slug in zip(parts, slugs, strict=True):
             target, chosen = _target(id, slug, task or recording.metadata.get("task"))
             about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
-            if words is not None:
-                about["description"] = words
+            if name is not None:
+                about["description"] = name
             if options.actions == "auto":
                 about["description"] = "; ".join(filter(None, (about.get("description"), BOUNDS_FOUND)))
             with _naming(source):
                 dataset = recording.dataset(bounds, **about)
-            made.append(Imported(source, format, target, dataset, tuple(recording.notes)))
+            notes = [*recording.notes, *([NO_REWARDS] if recording.rewards is None else [])]
+            made.append(Imported(source, format, target, dataset, tuple(notes)))
     names = [ids.full(each.id) for each in made]
     if len(set(names)) < len(names):
         raise ConfigError(f"two of the datasets would be stored as {max(names, key=names.count)}; give them other ids")
@@ -132,15 +137,6 @@ def _naming(source: str) -> Iterator[None]:
         if source in str(error):
             raise
         raise DataError(f"{source}: {error}") from error
-
-
-def _alike(actions: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """The actions [N, A] of each source, which one range is to be found for."""
-    (first, size), *others = ((source, array.shape[1]) for source, array in actions.items())
-    for source, other in others:
-        if other != size:
-            raise DataError(f"{first} has {size} actions a step and {source} has {other}: import them one by one")
-    return list(actions.values())
 
 
 def save(made: Sequence[Imported], overwrite: bool = False) -> list[Dataset]:
@@ -172,7 +168,7 @@ def export(dataset: Dataset, target: str, format: str = "auto") -> None:
 
 
 def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
-    """Id and task of a dataset; where a source holds several tasks, both get the task's words."""
+    """Id and task of a dataset; where a source holds several tasks, both get the task's slug."""
     first, slash, rest = id.partition("/")
     if slug is not None:
         first = f"{first}-{slug}"
@@ -181,32 +177,21 @@ def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
 
 
 def _slugs(tasks: Sequence[str]) -> list[str]:
-    """Each task's words as a part of an id, with a number where letters and digits don't tell it from those before."""
+    """Each task's name as a part of an id, with a number where letters and digits don't tell it from those before."""
     found: list[str] = []
-    for number, words in enumerate(tasks, start=1):
-        slug = re.sub(r"[^a-z0-9]+", "-", words.lower())[:100].strip("-")
+    for number, name in enumerate(tasks, start=1):
+        slug = re.sub(r"[^a-z0-9]+", "-", name.lower())[:100].strip("-")
         found.append(slug if slug and slug not in found else f"{slug or 'task'}-{number}")
     return found
 
 
 def _npz(path: Path) -> str:
     """Which of the array files it is, by the names of its arrays."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            names = {name.removesuffix(".npy").removeprefix("steps/") for name in file.namelist()}
-    except (zipfile.BadZipFile, OSError) as error:
-        raise DataError(f"{path} is damaged or no .npz file ({error}); fetch it again") from error
+    with arrays.understood(path), zipfile.ZipFile(path) as file:
+        names = {name.removesuffix(".npy").removeprefix("steps/") for name in file.namelist()}
     if {"is_first", "is_last"} <= names:
         return "rlds"
     if "terminals" in names:
         plain = not names & {"timeouts", "next_observations"}
         return "ogbench" if plain and (names & {"qpos", "qvel"} or "rewards" not in names) else "d4rl"
     return "arrays"
-
-
-def _hdf5(path: Path) -> str:
-    return "d4rl"
-
-
-def _table(path: Path) -> str:
-    return "table"

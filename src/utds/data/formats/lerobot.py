@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from utds import files, progress
+from utds import files, terminal
 from utds.data.build import lengths_of
 from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
@@ -38,8 +38,8 @@ def read(folder: Path) -> Recording:
     frames, episodes = len(found[_STATE]), len(np.unique(found["episode_index"]))
     for what, count in (("total_frames", frames), ("total_episodes", episodes)):
         if info.get(what, count) != count:
-            word = what.removeprefix("total_")
-            raise DataError(f"{folder} should hold {info[what]} {word} and holds {count}; fetch what is missing")
+            unit = what.removeprefix("total_")
+            raise DataError(f"{folder} should hold {info[what]} {unit} and holds {count}; fetch what is missing")
     order = np.lexsort((found["frame_index"][:, 0], found["episode_index"][:, 0]))
     if not np.array_equal(order, np.arange(frames)):
         found = {name: values[order] for name, values in found.items()}
@@ -72,7 +72,7 @@ def _frames(folder: Path, columns: list[str]) -> dict[str, Any]:
             if name not in there:
                 raise DataError(f"{path} has no column {name!r}; it has {', '.join(there)}")
     found: dict[str, Any] = {}
-    with progress.bar(f"importing {folder.name}", len(columns), "columns") as advance:
+    with terminal.bar(f"importing {folder.name}", len(columns), "columns") as advance:
         for name in columns:
             vector = name in (_STATE, _ACTION)
             parts = [] if vector else [parquet.column(path, name) for path in paths]
@@ -86,10 +86,11 @@ def _tasks(folder: Path) -> dict[int, str]:
     path = folder / "meta" / "tasks.parquet"
     if path.exists():
         table = parquet.table(path)
-        words = next((name for name in table.column_names if name != "task_index"), None)
-        if words is None or "task_index" not in table.column_names:
+        column = next((name for name in table.column_names if name != "task_index"), None)
+        if column is None or "task_index" not in table.column_names:
             raise DataError(f"{path} names no tasks; it has {', '.join(table.column_names)}")
-        return dict(zip(table.column("task_index").to_pylist(), map(str, table.column(words).to_pylist()), strict=True))
+        indices, descriptions = (table.column(name).to_pylist() for name in ("task_index", column))
+        return dict(zip(indices, map(str, descriptions), strict=True))
     path = folder / "meta" / "tasks.jsonl"
     if not path.exists():
         return {}

@@ -1,6 +1,6 @@
 """Minari: any dataset of numbers in its store, and our datasets written there in the robot's unit.
 
-Observations of Box, Dict and Tuple spaces are laid flat in the space's own order. An end that meets the time limit is
+Observations of Box, Dict and Tuple spaces are flattened in the space's own order. An end that meets the time limit is
 an end.
 """
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from utds import progress
+from utds import terminal
 from utds.data.build import Builder
-from utds.data.columns import Episode, Metadata
+from utds.data.columns import Episode, Metadata, bounds_text
 from utds.data.dataset import Dataset
-from utds.data.formats.recording import Recording, clipped
+from utds.data.formats.recording import Recording
 from utds.errors import ConfigError, DataError
 
 
@@ -27,9 +27,9 @@ def read(id: str, download: bool = False) -> Recording:
     except (FileNotFoundError, ValueError, KeyError, AttributeError) as error:
         raise DataError(f"Minari can't load {id}: {str(error).splitlines()[0]}") from error
     bounds = _bounds(id, source.action_space)
-    builder, notes = Builder(), ["observations laid flat in the order of their space"]
+    builder, notes = Builder(), ["observations flattened in the order of their space"]
     try:
-        with progress.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
+        with terminal.bar(f"importing {id}", source.total_episodes, "episodes") as advance:
             for episode in source.iterate_episodes():
                 actions = np.asarray(episode.actions)
                 builder.add(
@@ -47,7 +47,13 @@ def read(id: str, download: bool = False) -> Recording:
     about = {"task": task, "description": f"imported from the Minari dataset {id}"}
     found = Recording.of_episodes(builder, bounds=bounds, metadata=about, notes=notes)
     if bounds is not None:
-        found.actions = clipped(found.actions, *bounds, notes)
+        low, high = bounds
+        beyond = int(((found.actions < low) | (found.actions > high)).any(axis=1).sum())
+        if beyond:
+            notes.append(
+                f"{beyond} actions beyond {bounds_text(tuple(low), tuple(high))} clipped, as the environment does"
+            )
+            found.actions = np.clip(found.actions, low, high)
     return found
 
 
@@ -64,8 +70,7 @@ def write(dataset: Dataset, id: str) -> None:
     meta = dataset.metadata
     low, high = meta.action_low or (-1.0,) * dataset.action_size, meta.action_high or (1.0,) * dataset.action_size
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Minari wishes for an author's e-mail, a link to code and so on
+        with warnings.catch_warnings(action="ignore"):  # Minari wishes for an author's e-mail, a link to code and so on
             minari.create_dataset_from_buffers(
                 id,
                 list(_buffers(dataset)),
@@ -115,12 +120,9 @@ def _flat(id: str, space: Any, values: Any) -> np.ndarray:
     if isinstance(space, spaces.Box):
         array = np.asarray(values)
         return array.reshape(len(array), -1)
-    if isinstance(space, spaces.Dict):
-        return np.concatenate([_flat(id, part, values[name]) for name, part in space.spaces.items()], axis=1)
-    if isinstance(space, spaces.Tuple):
-        return np.concatenate(
-            [_flat(id, part, value) for part, value in zip(space.spaces, values, strict=True)], axis=1
-        )
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+        return np.concatenate([_flat(id, part, values[name]) for name, part in named], axis=1)
     raise DataError(f"{id} has observations in a {type(space).__name__} space; only numbers (Box) can be imported")
 
 

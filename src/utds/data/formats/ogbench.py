@@ -12,38 +12,27 @@ from pathlib import Path
 
 import numpy as np
 
-from utds.data.build import lengths_of
 from utds.data.formats import arrays
-from utds.data.formats.recording import NO_REWARDS, Recording, flat
+from utds.data.formats.recording import Recording, check_arrays, flat, steps_between
 from utds.errors import DataError
 
-_USED = ("observations", "actions", "terminals", "rewards", "qpos", "qvel")
+_NEEDED = ("observations", "actions", "terminals")
+_OPTIONAL = ("rewards", "qpos", "qvel")
 
 
 def read(path: Path) -> Recording:
     """The recording of a file."""
     found = arrays.load(path)
-    for name in ("observations", "actions", "terminals"):
-        if name not in found:
-            raise DataError(f"{path} holds no {name}; an OGBench file has observations, actions and terminals")
+    left = check_arrays(path, found, _NEEDED, _OPTIONAL, "an OGBench file has observations, actions and terminals")
     states = flat("observations", found["observations"])
-    for name in _USED[1:]:
-        if name in found and len(found[name]) != len(states):
-            raise DataError(f"{path}: {name} has {len(found[name])} rows, but observations has {len(states)}")
     last = np.asarray(found["terminals"]).reshape(-1) != 0
     if not last[-1]:
         raise DataError(f"{path} ends in the middle of a trajectory; it was cut short: fetch it again")
     first = np.concatenate([[True], last[:-1]])
-    lengths = lengths_of(np.cumsum(first)) - 1
-    if (lengths < 1).any():
-        raise DataError(f"{path}: trajectory {int(np.argmax(lengths < 1))} has a single state; there is no step in it")
-    left = sorted(set(found) - set(_USED))
-    notes = [f"{len(lengths)} last actions left out: nothing follows them"]
-    notes += [f"left out: {', '.join(left)}"] if left else []
-    rewards = None
-    if "rewards" in found:
-        rewards = np.asarray(found["rewards"]).reshape(-1)[~first]
-    notes.append(NO_REWARDS if rewards is None else "rewards of s moved to the step that reaches s")
+    lengths = steps_between(path, last, "trajectory")
+    notes = [f"{len(lengths)} last actions left out: nothing follows them", *left]
+    rewards = np.asarray(found["rewards"]).reshape(-1)[~first] if "rewards" in found else None
+    notes += [] if rewards is None else ["rewards of s moved to the step that reaches s"]
     parts = [flat(name, found[name]).astype(np.float64) for name in ("qpos", "qvel") if name in found]
     notes += ["qpos and qvel kept as physics"] if parts else []
     return Recording(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from utds.data.columns import BLOCK
+from utds.data.formats.recording import readable
 from utds.errors import DataError, MissingExtra
 
 GROUP = 2  # columns read together: pyarrow holds some megabytes of each
@@ -42,19 +43,20 @@ class Stream:
                     begin += len(values)
 
     def _of_file(self, path: Path, chosen: slice) -> Iterator[np.ndarray]:
-        names, seen = self.names[chosen], 0
-        for batch in batches(path, names):
-            found = [vectors(path, name, batch.column(name), seen) for name in names]
-            for name, values, width in zip(names, found, self.widths[chosen], strict=True):
-                if values.shape[1] != width:
-                    raise DataError(f"{path}: {name} has {values.shape[1]} numbers a row, but {width} before")
-            for begin in range(0, len(found[0]), BLOCK):
-                part = [values[begin : begin + BLOCK] for values in found]
-                with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
-                    values = np.concatenate(part, axis=1, dtype=np.float32, casting="same_kind")
-                check_numbers(path, names, part, values, seen + begin)
-                yield values
-            seen += batch.num_rows
+        names, widths, seen = self.names[chosen], self.widths[chosen], 0
+        with _opened(path) as file:
+            for batch in file.iter_batches(_ROWS, columns=names, use_threads=False):  # each thread holds buffers
+                found = [vectors(path, name, batch.column(name), seen) for name in names]
+                for name, values, width in zip(names, found, widths, strict=True):
+                    if values.shape[1] != width:
+                        raise DataError(f"{path}: {name} has {values.shape[1]} numbers per row, but {width} before")
+                for begin in range(0, len(found[0]), BLOCK):
+                    part = [values[begin : begin + BLOCK] for values in found]
+                    with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
+                        values = np.concatenate(part, axis=1, dtype=np.float32, casting="same_kind")
+                    check_numbers(path, names, widths, values, seen + begin)
+                    yield values
+                seen += batch.num_rows
 
     def array(self) -> np.ndarray:
         """All of it in memory."""
@@ -64,15 +66,13 @@ class Stream:
         return found
 
 
-def check_numbers(
-    path: Path, names: Sequence[str], parts: Sequence[np.ndarray], values: np.ndarray, first: int = 0
-) -> None:
-    """No NaN and nothing infinite in `values` [n, d], which `parts` of these names make up."""
+def check_numbers(path: Path, names: Sequence[str], widths: Sequence[int], values: np.ndarray, first: int = 0) -> None:
+    """No NaN and nothing infinite in `values` [n, d], columns of these names and widths side by side."""
     finite = np.isfinite(values)
     if finite.all():
         return
     row, feature = np.argwhere(~finite)[0]
-    name = names[int(np.searchsorted(np.cumsum([part.shape[1] for part in parts]), feature, side="right"))]
+    name = names[int(np.searchsorted(np.cumsum(widths), feature, side="right"))]
     raise DataError(f"{path}: row {first + row + 1} has no number in column {name!r}; fill it or leave the row out")
 
 
@@ -103,29 +103,23 @@ def table(path: Path, columns: Sequence[str] | None = None) -> Any:
         return file.read(columns=columns, use_threads=False)
 
 
-def batches(path: Path, columns: Sequence[str]) -> Iterator[Any]:
-    """pyarrow's batches of a file, some rows at a time."""
-    with _opened(path) as file:
-        yield from file.iter_batches(_ROWS, columns=columns, use_threads=False)  # each thread holds buffers
-
-
-@contextlib.contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def library() -> Any:
+    """pyarrow with its module for parquet files."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
-    try:
+    return pyarrow
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    pyarrow = library()
+    with readable(path, "parquet", pyarrow.ArrowException), open(path, "rb"):
         # By its name: pyarrow's threads can't read from a file of Python's while the interpreter waits for them.
-        with open(path, "rb"), pyarrow.parquet.ParquetFile(str(path), buffer_size=_BUFFER) as file:
+        with pyarrow.parquet.ParquetFile(str(path), buffer_size=_BUFFER) as file:
             yield file
-    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
-        raise DataError(f"could not read {path}: {error.strerror}") from error
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(
-            f"{path} is damaged or no parquet file: {str(error).splitlines()[0]}; fetch it again"
-        ) from error
 
 
 def _widths(path: Path, names: Sequence[str]) -> list[int]:

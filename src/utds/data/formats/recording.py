@@ -1,17 +1,17 @@
-"""What a file holds, arranged as a dataset is but in the units of its maker."""
+"""What a file holds, arranged as a dataset but with actions in the robot's unit; and what the readers share."""
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from utds.data.build import ActionBounds, Builder, Marks, arranged, steps_arranged
-from utds.data.columns import ZERO, bounds_text, cast
+from utds.data.columns import COLUMNS, ZERO, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
-
-NO_REWARDS = "no rewards in the file: all are 0 until it is relabelled"
 
 
 @dataclass
@@ -45,11 +45,9 @@ class Recording:
         columns = arranged(marks=Marks.taken(filled), **filled)
         del columns["truncations"]
         columns["observations"] = cast("observations", columns["observations"], np.float32, 0)
-        made = cls(**columns, **more)
         if "rewards" not in given:
-            made.rewards = None
-            made.notes.append(NO_REWARDS)
-        return made
+            columns["rewards"] = None
+        return cls(**columns, **more)
 
     @classmethod
     def of_steps(cls, observations: object, actions: object, rewards: object, given: Any, **more: Any) -> "Recording":
@@ -58,8 +56,6 @@ class Recording:
         dropped = len(np.asarray(actions)) - len(made.actions)
         if dropped:
             made.notes.append(f"{dropped} last steps left out: the log doesn't say what state they reached")
-        if rewards is None:
-            made.notes.append(NO_REWARDS)
         return made
 
     def split(self) -> Iterator[tuple[str | None, "Recording"]]:
@@ -73,22 +69,12 @@ class Recording:
 
     def _chosen(self, episodes: np.ndarray) -> "Recording":
         """The episodes marked in [E]."""
-        step, state = np.repeat(episodes, self.lengths), np.repeat(episodes, self.lengths + 1)
-
-        def part(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-            return None if values is None else values[rows]
-
-        return replace(
-            self,
-            observations=self.observations[state],
-            actions=self.actions[step],
-            rewards=part(self.rewards, step),
-            lengths=self.lengths[episodes],
-            terminations=self.terminations[step],
-            physics=part(self.physics, state),
-            task_rewards=part(self.task_rewards, step),
-            tasks=None,
-        )
+        kept: dict[str, Any] = {"lengths": self.lengths[episodes], "tasks": None}
+        for name, column in COLUMNS.items():
+            values = getattr(self, name, None)
+            if values is not None:
+                kept[name] = values[np.repeat(episodes, self.lengths + column.per_episode)]
+        return replace(self, **kept)
 
     def dataset(self, bounds: ActionBounds = None, **metadata: Any) -> Dataset:
         """A checked dataset; `bounds` of the actions come before those that the file names."""
@@ -102,7 +88,7 @@ class Recording:
         rewards, labelling = self.rewards, {}
         if rewards is None:
             rewards, labelling = np.zeros(len(self.actions), np.float32), {"labelling": ZERO}
-        described = of_task(metadata["task"], self) if "task" in metadata else {}
+        described = _of_domain(metadata["task"], self) if "task" in metadata else {}
         return Dataset.from_arrays(
             self.observations,
             self.actions,
@@ -116,7 +102,7 @@ class Recording:
         )
 
 
-def of_task(task: str, found: Recording) -> dict[str, Any]:
+def _of_domain(task: str, found: Recording) -> dict[str, Any]:
     """What the domain of a known task says about its data; refuses data that can't be of that robot."""
     from utds import domains
 
@@ -128,26 +114,51 @@ def of_task(task: str, found: Recording) -> dict[str, Any]:
     for column, size in sizes.items():
         values = getattr(found, column)
         if values is not None and values.shape[-1] != size:
-            raise DataError(f"{column} have {values.shape[-1]} numbers a row, but {name} has {size}; check the task")
+            raise DataError(f"{column} have {values.shape[-1]} numbers per row, but {name} has {size}; check the task")
     return {"task": task, "domain": name, "random_return": known.random, "expert_return": known.reference}
 
 
+@contextlib.contextmanager
+def readable(path: Path, kind: str, *damage: type[Exception]) -> Iterator[None]:
+    """Turn what a library raises at a missing or damaged file into one clear line."""
+    damaged: tuple[type[Exception], ...] = (OSError, *damage)
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise DataError(f"could not read {path}: {error.strerror}") from error
+    except damaged as error:
+        raise DataError(f"{path} is damaged or no {kind} file: {str(error).splitlines()[0]}; fetch it again") from error
+
+
+def check_arrays(
+    path: Path, found: Mapping[str, Any], needed: Sequence[str], optional: Sequence[str], has: str
+) -> list[str]:
+    """Refuse missing arrays and differing numbers of rows; a note on arrays that are neither needed nor optional."""
+    for name in needed:
+        if name not in found:
+            raise DataError(f"{path} holds no {name}; {has}")
+    rows = {name: np.shape(found[name])[:1] for name in (*needed, *optional) if name in found}
+    for name, count in rows.items():
+        if count != rows[needed[0]]:
+            counts = ["".join(map(str, each)) or "no" for each in (count, rows[needed[0]])]
+            raise DataError(f"{path}: {name} has {counts[0]} rows, but {needed[0]} has {counts[1]}")
+    left = sorted(set(found) - set(rows))
+    return [f"left out: {', '.join(left)}"] if left else []
+
+
+def steps_between(path: Path, last: np.ndarray, what: str) -> np.ndarray:
+    """Steps [E] of the episodes whose last states are marked in [N + E]; each needs one."""
+    lengths = np.diff(np.flatnonzero(last), prepend=-1) - 1
+    if (lengths < 1).any():
+        raise DataError(f"{path}: {what} {int(np.argmax(lengths < 1))} has a single state; there is no step in it")
+    return lengths
+
+
 def flat(name: str, values: Any) -> np.ndarray:
-    """[N, d] float32 from an array [N, …] of numbers, or from a dictionary of such arrays in the order of its names."""
-    if isinstance(values, Mapping):
-        return np.concatenate([flat(f"{name}/{key}", values[key]) for key in sorted(values)], axis=1)
+    """[N, d] float32 from an array [N, …] of numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise DataError(f"{name} has dtype {array.dtype} and shape {list(array.shape)}; only numbers can be imported")
     if len(array) == 0:
         raise DataError(f"{name} is empty; a dataset needs at least one step")
     return cast(name, array.reshape(len(array), -1), np.float32, 0)
-
-
-def clipped(actions: np.ndarray, low: np.ndarray, high: np.ndarray, notes: list[str]) -> np.ndarray:
-    """Actions [N, A] within bounds that an environment clips to; says how many were beyond."""
-    beyond = int(((actions < low) | (actions > high)).any(axis=1).sum())
-    if beyond:
-        notes.append(f"{beyond} actions beyond {bounds_text(tuple(low), tuple(high))} clipped, as the environment does")
-        return np.clip(actions, low, high)
-    return actions

@@ -22,7 +22,7 @@ from utds.data.columns import BLOCK
 from utds.data.dataset import Dataset
 from utds.data.formats import parquet
 from utds.data.formats.recording import Recording
-from utds.errors import ConfigError, DataError, MissingExtra
+from utds.errors import ConfigError, DataError
 
 COLUMNS = {  # what `write` writes, and what is looked for where nothing else is said
     "observations": "observation_*",
@@ -52,7 +52,7 @@ def read(path: Path, columns: Mapping[str, str] | None = None, task_from: str | 
         parts["episode"] = _text(path, chosen["episode"][0])[:, None]  # numbers that float64 can't tell apart
     for role, found in parts.items():
         if role not in (*_VECTORS, "episode"):
-            parquet.check_numbers(path, chosen[role], [found], found)
+            parquet.check_numbers(path, chosen[role], [found.shape[1]], found)
     return _recording(path, parts, chosen, text)
 
 
@@ -69,11 +69,7 @@ def header(path: Path) -> list[str]:
 
 def write(dataset: Dataset, path: Path) -> None:
     """Write a parquet file, one row per step, actions in the robot's unit; `read` takes it as it is."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtra("parquet files need pyarrow: pip install 'utds[parquet]'") from None
+    pyarrow = parquet.library()
     states, rows = dataset.read("observations"), dataset.rows
     vectors = {"observation": states[rows], "next_observation": states[rows + 1], "action": dataset.raw_actions}
     table = {f"{name}_{i}": values[:, i] for name, values in vectors.items() for i in range(values.shape[1])}
@@ -137,7 +133,7 @@ def _csv(path: Path, names: list[str], chosen: Mapping[str, Sequence[str]]) -> d
             if role in _VECTORS:
                 with np.errstate(over="ignore"):  # what leaves float32's range becomes infinite, and is reported
                     part = part.astype(np.float32)
-                parquet.check_numbers(path, found, [part[:, :1]] * len(found), part, seen)
+                parquet.check_numbers(path, found, [1] * len(found), part, seen)
             parts[role].append(part)
         seen += len(values)
     if not seen:
@@ -152,7 +148,7 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
         while lines := list(itertools.islice(file, BLOCK)):
             try:
                 values = _loadtxt(lines, columns)
-            except (ValueError, IndexError):  # words among the numbers: a call per cell is slow, so only where needed
+            except (ValueError, IndexError):  # true or false among the numbers: a call per cell is slow, so only then
                 try:
                     values = _loadtxt(lines, columns, converters=_number)
                 except (ValueError, IndexError) as error:
@@ -163,18 +159,16 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def _loadtxt(lines: list[str], columns: Sequence[int], **options: Any) -> np.ndarray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy warns of a table without rows, which is told apart
+    with warnings.catch_warnings(action="ignore"):  # NumPy warns of a table without rows, which is told apart
         return np.loadtxt(
             lines, np.float64, delimiter=",", usecols=columns, ndmin=2, quotechar='"', comments=None, **options
         )
 
 
 def _number(text: str) -> float:
-    """Numbers, and the words that tables write for true and false."""
-    words = {"true": 1.0, "false": 0.0}
+    """Numbers, and what tables write for true and false."""
     text = text.strip()
-    return words[text.lower()] if text.lower() in words else float(text)
+    return float({"true": 1, "false": 0}.get(text.lower(), text))
 
 
 def _text(path: Path, name: str) -> np.ndarray:
