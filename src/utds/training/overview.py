@@ -54,7 +54,7 @@ def differences(paths: Sequence[Path]) -> dict[str, list[Any]]:
 
     A field that an algorithm doesn't have is None, and counts as a difference among the others alone.
     """
-    asked = [_flat(run_files.config(_run(path))) for path in paths]
+    asked = [_flat(run_files.config(run_files.check_run(path))) for path in paths]
     names = dict.fromkeys(name for config in asked for name in config)
     unlike = (name for name in names if len({json.dumps(config[name]) for config in asked if name in config}) > 1)
     return {name: [config.get(name) for config in asked] for name in unlike}
@@ -90,12 +90,6 @@ def _is_collection(path: Path) -> bool:
         return run_files.is_collection(path)
     except DataError:  # a damaged config is removed with the rest
         return False
-
-
-def _run(path: Path) -> Path:
-    if not run_files.is_run(path):
-        raise ConfigError(f"{path} holds no run (no config.json); give the folder that `train` wrote")
-    return path
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,7 @@ from utds.errors import ConfigError, DataError
 from utds.evaluation.rollout import act
 from utds.networks import parameter_count
 from utds.training import run_files
-from utds.training.run_files import Row
-from utds.training.schema import read
+from utds.training.run_files import Row, read
 from utds.version import __version__
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ class Run:
     """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or takes up one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        if not run_files.is_run(self.path):
-            raise ConfigError(f"{self.path} holds no run (no config.json); give the folder that `train` wrote")
+        self.path = run_files.check_run(Path(path))
         self.config: dict[str, Any] = run_files.config(self.path)
         try:
             self.algorithm: Algorithm = algorithms.from_config(self.config["algorithm"])
@@ -289,10 +286,12 @@ class Run:
     def log(self, name: str, rows: Sequence[Row]) -> None:
         """Append rows to metrics.csv or evaluations.csv and flush them to the disk."""
         path = self.path / name
-        with files.explained(f"write {path}"), open(path, "a", newline="", encoding="utf-8") as file:
-            header = _header(path) or list(rows[0])  # a run of an earlier version keeps its columns
-            writer = csv.DictWriter(file, fieldnames=header, lineterminator="\n", extrasaction="ignore")
-            if file.tell() == 0:
+        with files.explained(f"write {path}"), open(path, "a+", newline="", encoding="utf-8") as file:
+            file.seek(0)
+            header = next(csv.reader(file), [])  # a run of an earlier version keeps its columns
+            file.seek(0, os.SEEK_END)
+            writer = csv.DictWriter(file, header or list(rows[0]), lineterminator="\n", extrasaction="ignore")
+            if not header:
                 writer.writeheader()
             writer.writerows(rows)
             file.flush()
@@ -306,6 +305,7 @@ class Run:
         last = [row for row in self.evaluations if row["step"] == steps]
         names = [name for name in dict.fromkeys(name for row in last for name in row) if name not in ("step", "seed")]
         scores = {name: summary([row[name] for row in last if name in row]) for name in names}
+        policy = self._policy_like()
         files.write_json(
             self.path / "result.json",
             {
@@ -314,15 +314,10 @@ class Run:
                 "seconds": round(seconds, 1),
                 "timed_steps": steps if timed_steps is None else timed_steps,
                 "peak_memory_mb": round(_peak_memory(), 1),
-                "parameters": self._parameters(),
+                "parameters": parameter_count((policy.actor, policy.critic)),  # without target networks
                 "evaluation": scores,
             },
         )
-
-    def _parameters(self) -> int:
-        """Of a seed's actor and critics, without target networks."""
-        policy = self._policy_like()
-        return parameter_count((policy.actor, policy.critic))
 
     def _policy_like(self) -> Policy:
         """The shapes of a policy."""
@@ -358,9 +353,3 @@ def _peak_memory() -> float:
     """The most memory that this process has held so far, in MB of 2²⁰ bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kilobytes elsewhere
-
-
-def _header(path: Path) -> list[str]:
-    """The column names of a CSV file; none while it is empty."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return next(csv.reader(file), [])
