@@ -94,7 +94,7 @@ def validate(config: Any) -> None:
 
 
 def resolve(algorithm: T, steps: int) -> T:
-    """The algorithm for a run of so many steps: fields such as anneal_steps="100%" as numbers."""
+    """The algorithm for a run of this many steps: fields such as anneal_steps="100%" as numbers."""
     declared = _declared(type(algorithm))  # type: ignore[arg-type]
     shares = {
         name: max(1, round(_percent(value) / 100 * steps))
@@ -105,7 +105,7 @@ def resolve(algorithm: T, steps: int) -> T:
 
 
 def remaining(step: Array, over: Steps) -> Array:
-    """The share of so many steps, which `resolve` has settled, that is left at a step: linearly from 1 to 0."""
+    """What is left at a step of a number of steps that `resolve` has settled: a share, linearly from 1 to 0."""
     if not isinstance(over, int):
         raise ConfigError(f"{over!r} is a share of a run's steps: train with `utds.train`, or give a number")
     return jnp.maximum(1 - step / over, 0)
@@ -273,7 +273,7 @@ def adam_step(grads: T, params: T, opt_state: optax.OptState, lr: float | Array)
 
 
 def annealed_lr(lr: float, step: Array, over: Steps | None) -> float | Array:
-    """A learning rate at a step: as it is, or falling linearly to nothing over so many steps."""
+    """A learning rate at a step: as it is, or falling linearly to 0 over that many steps."""
     return lr if over is None else lr * remaining(step, over)
 
 

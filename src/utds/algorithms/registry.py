@@ -1,6 +1,6 @@
 """The algorithms by name, with everything that the rest of the package needs to know about each.
 
-An algorithm of one's own is one file that ends in `utds.register_algorithm("mine", Mine, …)`. Import it in Python, or
+Your own algorithm is one file that ends in `utds.register_algorithm("mine", Mine, …)`. Import it in Python, or
 let the environment variable `UTDS_ALGORITHMS` name it for the command line (several are separated as in `PATH`): it
 then trains, resumes, evaluates, exports, runs in a matrix and appears in reports like those that ship.
 """

@@ -1,7 +1,7 @@
 """The compiled side of training: many gradient steps of each seed in one loop on the device.
 
 A `SeedState` is one seed's training state with its running totals of metrics. Step t draws all its randomness from the
-seed and t: a seed that is cut anywhere and taken up again ends with the same bits.
+seed and t: a seed that is stopped anywhere and resumed ends with the same bits.
 
 On an accelerator the seeds of a run go side by side under `vmap`. On a CPU they take turns in one executable: each is
 bit-identical to the same seed trained alone, and one seed's products already fill the cores.

@@ -51,7 +51,7 @@ VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 
 
 class Run:
-    """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or takes up one."""
+    """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or resumes one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = run_files.check_run(Path(path))
@@ -140,11 +140,14 @@ class Run:
         No pool is needed. A policy of an evaluation has no critics.
         """
         seed = self.seeds[0] if seed is None else seed
-        if step is not None:
-            return self._kept_policy(seed, step)
-        path = self.path / f"policy-{seed}.safetensors"
+        path = self._policy_path(seed, step)
         if not path.exists():
-            raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
+            if step is None:
+                raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
+            kept = ", ".join(map(str, self.kept_steps)) or "none"
+            raise ConfigError(f"{self.path} kept no policy of seed {seed} at step {step}; it has steps {kept}")
+        if step is not None:
+            return serialization.load(path, self._policy_like()._replace(critic=None))[0]
         written = path.stat().st_mtime_ns, path.stat().st_ino
         if seed not in self._policies or self._policies[seed][0] != written:  # a call of `act` must not read a file
             self._policies[seed] = written, jax.device_put(serialization.load(path, self._policy_like())[0])
@@ -270,18 +273,14 @@ class Run:
 
     def keep_policy(self, seed: int, policy: Policy, step: int) -> None:
         """Keep the policy of an evaluation, without its critics, so that one can be chosen afterwards."""
-        path = self.path / "policies" / f"{seed}-{step}.safetensors"
-        serialization.save(path, policy._replace(critic=None), {"step": step, "seed": seed})
-
-    def _kept_policy(self, seed: int, step: int) -> Policy:
-        path = self.path / "policies" / f"{seed}-{step}.safetensors"
-        if not path.exists():
-            kept = ", ".join(map(str, self.kept_steps)) or "none"
-            raise ConfigError(f"{self.path} kept no policy of seed {seed} at step {step}; it has steps {kept}")
-        return serialization.load(path, self._policy_like()._replace(critic=None))[0]
+        serialization.save(self._policy_path(seed, step), policy._replace(critic=None), {"step": step, "seed": seed})
 
     def save_policy(self, seed: int, policy: Policy, step: int) -> None:
-        serialization.save(self.path / f"policy-{seed}.safetensors", policy, {"step": step, "seed": seed})
+        serialization.save(self._policy_path(seed), policy, {"step": step, "seed": seed})
+
+    def _policy_path(self, seed: int, step: int | None = None) -> Path:
+        """Of a seed's last policy, or of the one kept at a step."""
+        return self.path / (f"policy-{seed}.safetensors" if step is None else f"policies/{seed}-{step}.safetensors")
 
     def log(self, name: str, rows: Sequence[Row]) -> None:
         """Append rows to metrics.csv or evaluations.csv and flush them to the disk."""
@@ -300,7 +299,7 @@ class Run:
     def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
         """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
 
-        A run that was taken up again knows the time of its last stretch alone: of `timed_steps` steps.
+        A resumed run knows the time of its last stretch alone: of `timed_steps` steps.
         """
         last = [row for row in self.evaluations if row["step"] == steps]
         names = [name for name in dict.fromkeys(name for row in last for name in row) if name not in ("step", "seed")]
