@@ -262,7 +262,7 @@ class Algorithm(Protocol):
 
 
 def adam_init(params: Any) -> optax.OptState:
-    """Adam's state before the first step."""
+    """Adam's state before the first step, whatever the learning rate."""
     return optax.adam(0.0).init(params)
 
 
@@ -330,11 +330,11 @@ class Actor:
     def __post_init__(self) -> None:
         validate(self)
 
-    def sizes(self, inputs: int, outputs: int, width: int = 0) -> tuple[int, ...]:
+    def layer_sizes(self, inputs: int, outputs: int, width: int = 0) -> tuple[int, ...]:
         """Units of every layer of a network, inputs first; `width` of the hidden ones if it isn't the algorithm's."""
         return (inputs, *(width or self.width,) * self.layers, outputs)
 
-    def begin(self, spec: Spec, **networks: MLP) -> dict[str, Any]:
+    def fresh_state(self, spec: Spec, **networks: MLP) -> dict[str, Any]:
         """Fields of a fresh state: these networks, Adam's state of each, no steps, and the normalisation."""
         opt_states = {f"{name}_opt_state": adam_init(network) for name, network in networks.items()}
         normalizer = spec.normalizer(self.normalise, self.normalise_by)

@@ -27,8 +27,8 @@ class State(NamedTuple):
 class BC(Actor):
     def init(self, key: Array, spec: Spec) -> State:
         """A fresh policy."""
-        actor = init_mlp(key, self.sizes(spec.observation_size, spec.action_size), self.layer_norm)
-        return State(**self.begin(spec, actor=actor))
+        actor = init_mlp(key, self.layer_sizes(spec.observation_size, spec.action_size), self.layer_norm)
+        return State(**self.fresh_state(spec, actor=actor))
 
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """One step of regression; nothing here is random."""

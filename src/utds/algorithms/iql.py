@@ -48,11 +48,11 @@ class IQL(ActorCritic):
         """Fresh networks; the target critics start as copies."""
         actor_key, critic_key, value_key = jax.random.split(key, 3)
         observation, action = spec.observation_size, spec.action_size
-        actor = init_mlp(actor_key, self.sizes(observation, action), self.layer_norm)
-        critic = init_ensemble(critic_key, self.num_critics, self.sizes(observation + action, 1), self.layer_norm)
-        value = init_mlp(value_key, self.sizes(observation, 1), self.layer_norm)
+        actor = init_mlp(actor_key, self.layer_sizes(observation, action), self.layer_norm)
+        critic = init_ensemble(critic_key, self.num_critics, self.layer_sizes(observation + action, 1), self.layer_norm)
+        value = init_mlp(value_key, self.layer_sizes(observation, 1), self.layer_norm)
         return State(
-            **self.begin(spec, actor=actor, critic=critic, value=value),
+            **self.fresh_state(spec, actor=actor, critic=critic, value=value),
             target_critic=jax.tree.map(jnp.copy, critic),
         )
 

@@ -50,12 +50,12 @@ class SAC(ActorCritic):
         """Fresh networks; the target critics start as copies, the temperature at 1."""
         actor_key, critic_key = jax.random.split(key)
         norms, actor_kinds, critic_kinds = self.hidden_layers()
-        actor_sizes = self.sizes(spec.observation_size, 2 * spec.action_size)
+        actor_sizes = self.layer_sizes(spec.observation_size, 2 * spec.action_size)
         actor = init_mlp(actor_key, actor_sizes, norms, actor_kinds)
-        critic_sizes = self.sizes(spec.observation_size + spec.action_size, 1)
+        critic_sizes = self.layer_sizes(spec.observation_size + spec.action_size, 1)
         critic = init_ensemble(critic_key, self.num_critics, critic_sizes, norms, critic_kinds)
         return State(
-            **self.begin(spec, actor=actor, critic=critic),
+            **self.fresh_state(spec, actor=actor, critic=critic),
             target_critic=jax.tree.map(jnp.copy, critic),
             log_temperature=jnp.zeros(()),
             temperature_opt_state=base.adam_init(jnp.zeros(())),

@@ -50,11 +50,11 @@ class TD3(ActorCritic):
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
         actor_key, critic_key = jax.random.split(key)
-        sizes = self.sizes(spec.observation_size, spec.action_size, self.actor_width)
+        sizes = self.layer_sizes(spec.observation_size, spec.action_size, self.actor_width)
         actor = init_mlp(actor_key, sizes, self.norm_actor())
         critic = self.init_critic(critic_key, spec)
         return State(
-            **self.begin(spec, actor=actor, critic=critic),
+            **self.fresh_state(spec, actor=actor, critic=critic),
             target_actor=jax.tree.map(jnp.copy, actor),  # copies, so that buffers can be donated
             target_critic=jax.tree.map(jnp.copy, critic),
             worst_value=jnp.asarray(jnp.minimum(spec.reward_min, 0.0) / (1 - self.discount), jnp.float32),
@@ -62,7 +62,7 @@ class TD3(ActorCritic):
 
     def init_critic(self, key: Array, spec: Spec) -> MLP:
         """Fresh critics."""
-        sizes = self.sizes(spec.observation_size + spec.action_size, 1)
+        sizes = self.layer_sizes(spec.observation_size + spec.action_size, 1)
         return init_ensemble(key, self.num_critics, sizes, self.layer_norm)
 
     def norm_actor(self) -> bool:
