@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 
 import utds
-from utds.algorithms.fields import NonNegative
+from utds.algorithms.base import NonNegative
 from utds.networks import deterministic
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from utds import algorithms
 from utds.algorithms import CDS, TD3, TD3BC, UTDS, Preset, Spec, registry, resolve
-from utds.algorithms.base import Mean
-from utds.algorithms.fields import NonNegative, Steps, interval
+from utds.algorithms.base import Mean, NonNegative, Steps, interval
 from utds.data.pool import Batch
 from utds.errors import ConfigError
 from utds.training import train

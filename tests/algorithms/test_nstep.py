@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from utds import algorithms
-from utds.algorithms.base import discounts
-from utds.algorithms.fields import resolve
+from utds.algorithms.base import discounts, resolve
 from utds.algorithms.utds import UTDS
 from utds.data.dataset import Dataset
 from utds.data.lake import share

@@ -93,7 +93,7 @@ def test_policy_and_targets_move_every_second_step(batch):
 def test_adam_takes_the_steps_of_its_paper():
     """Three steps on a fixed sequence of gradients, by Algorithm 1 of Kingma and Ba."""
     params = {"w": jnp.array([1.0, -2.0])}
-    opt_state = base.adam_init(params, 0.1)
+    opt_state = base.adam_init(params)
     m = v = np.zeros(2)
     expected = np.array([1.0, -2.0])
     for t, g in enumerate([np.array([0.5, -1.0]), np.array([0.1, 3.0]), np.array([-2.0, 0.0])], start=1):

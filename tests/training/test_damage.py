@@ -13,7 +13,7 @@ from utds import report
 from utds.algorithms import TD3BC
 from utds.errors import DataError, Error
 from utds.training import Run, overview, run_files, train
-from utds.training.schema import COUNT, NON_NEGATIVE, TEXT, Maybe, check
+from utds.training.run_files import COUNT, NON_NEGATIVE, TEXT, Maybe, check
 
 LEARNER = TD3BC(width=4, layers=1, batch_size=8)
 OPTIONS = {"eval_every": 10, "log_every": 5, "checkpoint_every": 10}

@@ -13,8 +13,8 @@ from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
 from utds.training import train
+from utds.training.loop import Watch, episode_values, start_observations
 from utds.training.run import Run
-from utds.training.watch import Watch, episode_values, start_observations
 
 
 @pytest.fixture(scope="module")

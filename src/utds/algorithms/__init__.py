@@ -1,4 +1,4 @@
-"""The algorithms: one file an idea, each registered with its presets where its class stands.
+"""The algorithms: one file per idea, each registered with its presets where its class stands.
 
 make("utds")                                   the fast preset: one setting for every robot
 make("utds", preset="paper", batch_size=512)   the published values, then your own
@@ -10,8 +10,7 @@ Every file of this folder is imported, which registers what it has. The classes 
 import importlib
 import pkgutil
 
-from utds.algorithms.base import Algorithm, Policy, Spec
-from utds.algorithms.fields import resolve
+from utds.algorithms.base import Algorithm, Policy, Spec, resolve
 from utds.algorithms.registry import (
     Entry,
     Preset,

@@ -6,20 +6,16 @@ policy  min_π mean w·|π(s) − a|²,   w ∝ exp((min_n Q_n(s, a) − min_n Q
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Metrics
-from utds.algorithms.fields import Positive
-from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.base import Metrics, Positive
+from utds.algorithms.registry import register_algorithm, usual_presets
 from utds.algorithms.td3 import TD3, State
+from utds.data.pool import Batch
 from utds.networks import MLP, deterministic, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
 
 
 @dataclass(frozen=True)
@@ -42,5 +38,4 @@ class AWAC(TD3):
 
 # The best of twelve trials: see docs/results/tuning.md.
 FAST = {"layers": 3, "critic_lr": 1e-3, "anneal_steps": "100%", "n_step": 5, "layer_norm": True, "lam": 0.6767}
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
-register_algorithm("awac", AWAC, label="AWAC", presets=PRESETS, colour="#999933", order=65)
+register_algorithm("awac", AWAC, label="AWAC", presets=usual_presets(FAST), colour="#999933", order=65)

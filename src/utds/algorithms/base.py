@@ -1,4 +1,4 @@
-"""What every algorithm shares: the protocol, the description of a problem, and the steps of gradient descent.
+"""What every algorithm shares: the protocol, what its fields may be, the description of a problem, gradient steps.
 
 An algorithm is a frozen dataclass: its fields are its hyper-parameters, its methods pure functions on a typed pytree.
 
@@ -10,28 +10,172 @@ An algorithm is a frozen dataclass: its fields are its hyper-parameters, its met
 A state has a counter `step`, an `actor`, a `normalizer` of observations and, where there are critics, `critic`. Metrics
 are scalars; over many steps they are averaged, except those named `…_max`, never negative, of which the largest counts.
 A `Mean` is averaged over the rows that it is about, of which a batch may have none.
+
+What a field may be is declared as its type, and checked when an algorithm is made. `Annotated` adds limits to a type; a
+subclass that declares a field anew, for another default, keeps its limits.
+
+    effort: NonNegative = 0.1  # weight of the mean squared action in the policy's loss
+    tau: Annotated[float, interval("(0, 1]")] = 5e-3  # share of the online networks mixed into the targets
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, TypeVar, Union, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 
-from utds.algorithms.fields import Count, Positive, Steps, at_most, concrete, interval, validate
+from utds.data.pool import Batch, Pool
+from utds.errors import ConfigError
 from utds.networks import MLP, Normalizer, deterministic, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
 
 T = TypeVar("T")
 NormaliseBy = Literal["pool", "own"]
+
+
+class Limit(NamedTuple):
+    """What a field's value must fulfil besides its type."""
+
+    words: str  # what a value must, such as "be positive"
+    holds: Callable[[Any], bool]
+
+
+def at_least(least: float) -> Limit:
+    """No smaller than this."""
+    return Limit(f"be at least {least}", lambda value: value >= least)
+
+
+def at_most(most: float) -> Limit:
+    """No larger than this."""
+    return Limit(f"be at most {most}", lambda value: value <= most)
+
+
+def interval(written: str) -> Limit:
+    """In an interval as it is written: (0, 1] is without 0 and with 1."""
+    low, high = (float(end) for end in written[1:-1].split(","))
+    ends = [end for end, bracket in ((low, written[0]), (high, written[-1])) if bracket in "[]"]
+    return Limit(f"lie in {written}", lambda value: low < value < high or value in ends)
+
+
+def _percent(text: str) -> float:
+    """The number of a word such as 50%; 0 for any other word."""
+    try:
+        return float(text[:-1]) if text.endswith("%") else 0.0
+    except ValueError:
+        return 0.0
+
+
+_STEPS = Limit('be a whole number, or a share of the run such as "50%"', lambda text: 0 < _percent(text) <= 100)
+
+Positive = Annotated[float, Limit("be positive", lambda value: value > 0)]
+NonNegative = Annotated[float, at_least(0)]
+Count = Annotated[int, at_least(1)]
+Share = Annotated[str, _STEPS]
+Steps = Count | Share  # gradient steps; or "50%" of the run's
+
+
+def validate(config: Any) -> None:
+    """Refuse a configuration, a dataclass, with a field that isn't of its type or not within its limits."""
+    for name, kinds in _declared(type(config)).items():  # type: ignore[arg-type]
+        value = getattr(config, name)
+        wrong = _wrong_type(value, kinds[0]) or _out_of_limits(value, kinds)
+        if wrong:
+            raise ConfigError(f"{name}={value!r} {wrong}")
+
+
+def resolve(algorithm: T, steps: int) -> T:
+    """The algorithm for a run of this many steps: fields such as anneal_steps="100%" as numbers."""
+    declared = _declared(type(algorithm))  # type: ignore[arg-type]
+    shares = {
+        name: max(1, round(_percent(value) / 100 * steps))
+        for name, kinds in declared.items()
+        if isinstance(value := getattr(algorithm, name), str) and Share in _parts(kinds[0])
+    }
+    return replace(algorithm, **shares) if shares else algorithm  # type: ignore[type-var]
+
+
+def remaining(step: Array, over: Steps) -> Array:
+    """What is left at a step of a number of steps that `resolve` has settled: a share, linearly from 1 to 0."""
+    if not isinstance(over, int):
+        raise ConfigError(f"{over!r} is a share of a run's steps: train with `utds.train`, or give a number")
+    return jnp.maximum(1 - step / over, 0)
+
+
+@functools.cache
+def _declared(config: type) -> dict[str, list[Any]]:
+    """The types of every field, as the class itself declares it first and its bases after that."""
+    found: dict[str, list[Any]] = {field.name: [] for field in fields(config)}
+    for cls in config.__mro__:
+        try:
+            annotations = inspect.get_annotations(cls, eval_str=True)
+        except NameError as error:
+            raise ConfigError(f"a field of {cls.__name__} has a type that can't be read: {error}") from None
+        for name in found.keys() & annotations.keys():
+            found[name].append(annotations[name])
+    return found
+
+
+def _wrong_type(value: Any, kind: Any) -> str | None:
+    """What is wrong with a value that isn't of a field's type."""
+    parts = _parts(kind)
+    if any(_is_a(value, part) for part in parts):
+        return None
+    if all(get_origin(part) is Literal for part in parts):
+        return f"is unknown; use {' or '.join(_words(part) for part in parts)}"
+    if Share in parts:
+        return f"must {_STEPS.words}"
+    *first, last = [_words(part) for part in parts]
+    wanted = f"must be {', '.join(first)} or {last}" if first else f"must be {last}"
+    numpys = isinstance(value, np.generic) and not isinstance(value, float)
+    return f"{wanted} of Python's own: give {value.item()}" if numpys else wanted
+
+
+def _out_of_limits(value: Any, kinds: list[Any]) -> str | None:
+    """The first limit that a value breaks, of any of a field's declarations."""
+    parts = [part for kind in kinds for part in _parts(kind) if _is_a(value, part)]
+    limits = [each for part in parts for each in getattr(part, "__metadata__", ()) if isinstance(each, Limit)]
+    return next((f"must {limit.words}" for limit in limits if not limit.holds(value)), None)
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """The types of a union; of any other type itself."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _bare(kind: Any) -> Any:
+    """A type without its limits."""
+    return kind.__origin__ if get_origin(kind) is Annotated else kind
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, limits aside. Whole numbers are numbers, and `true` is neither."""
+    kind = _bare(kind)
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if kind in (int, float) and isinstance(value, int):
+        return not isinstance(value, bool)
+    if kind is float:
+        return isinstance(value, float) and math.isfinite(value)
+    return isinstance(value, kind) if isinstance(kind, type) else True  # of others, such as lists, nothing is known
+
+
+def _words(kind: Any) -> str:
+    """A type in words."""
+    kind = _bare(kind)
+    if get_origin(kind) is Literal:
+        return " or ".join(map(str, get_args(kind)))
+    known = {bool: "true or false", int: "a whole number", float: "a number", str: "a word", NoneType: "nothing"}
+    return known.get(kind, getattr(kind, "__name__", str(kind)))
 
 
 class Mean(NamedTuple):
@@ -117,9 +261,9 @@ class Algorithm(Protocol):
     def act(self, state: Any, observations: Array) -> Array: ...
 
 
-def adam_init(params: Any, lr: float) -> optax.OptState:
-    """Adam's state before the first step."""
-    return optax.adam(lr).init(params)
+def adam_init(params: Any) -> optax.OptState:
+    """Adam's state before the first step, whatever the learning rate."""
+    return optax.adam(0.0).init(params)
 
 
 def adam_step(grads: T, params: T, opt_state: optax.OptState, lr: float | Array) -> tuple[T, optax.OptState]:
@@ -129,8 +273,8 @@ def adam_step(grads: T, params: T, opt_state: optax.OptState, lr: float | Array)
 
 
 def annealed_lr(lr: float, step: Array, over: Steps | None) -> float | Array:
-    """A learning rate at a step: as it is, or falling linearly to nothing over so many steps."""
-    return lr if over is None else lr * jnp.maximum(1 - step / concrete(over), 0)
+    """A learning rate at a step: as it is, or falling linearly to 0 over that many steps."""
+    return lr if over is None else lr * remaining(step, over)
 
 
 def discounts(batch: Batch, discount: float) -> Array | float:
@@ -186,6 +330,16 @@ class Actor:
     def __post_init__(self) -> None:
         validate(self)
 
+    def layer_sizes(self, inputs: int, outputs: int, width: int = 0) -> tuple[int, ...]:
+        """Units of every layer of a network, inputs first; `width` of the hidden ones if it isn't the algorithm's."""
+        return (inputs, *(width or self.width,) * self.layers, outputs)
+
+    def fresh_state(self, spec: Spec, **networks: MLP) -> dict[str, Any]:
+        """Fields of a fresh state: these networks, Adam's state of each, no steps, and the normalisation."""
+        opt_states = {f"{name}_opt_state": adam_init(network) for name, network in networks.items()}
+        normalizer = spec.normalizer(self.normalise, self.normalise_by)
+        return {"step": jnp.zeros((), jnp.int32), "normalizer": normalizer, **networks, **opt_states}
+
     def draw(self, state: Any, pool: Pool, key: Array) -> Batch:
         """Uniform over the pooled transitions."""
         return pool.sample(key, self.batch_size)
@@ -197,9 +351,13 @@ class Actor:
     def actor_step(self, state: Any, loss: Callable[..., tuple[Array, Metrics]], *args: Any) -> tuple[Any, Metrics]:
         """One step of the policy down `loss(actor, *args) -> (loss, metrics)`."""
         grads, metrics = jax.grad(loss, has_aux=True)(state.actor, *args)
-        lr = annealed_lr(self.actor_lr, state.step, self.anneal_steps)
-        actor, opt_state = adam_step(grads, state.actor, state.actor_opt_state, lr)
-        return state._replace(actor=actor, actor_opt_state=opt_state), metrics
+        return self.gradient_step(state, "actor", grads, self.actor_lr), metrics
+
+    def gradient_step(self, state: Any, name: str, grads: Any, lr: float) -> Any:
+        """The state after one step of Adam on its network `name`, at a learning rate that may be annealed."""
+        lr_now = annealed_lr(lr, state.step, self.anneal_steps)
+        params, opt_state = adam_step(grads, getattr(state, name), getattr(state, f"{name}_opt_state"), lr_now)
+        return state._replace(**{name: params, f"{name}_opt_state": opt_state})
 
 
 @dataclass(frozen=True)
@@ -217,6 +375,11 @@ class ActorCritic(Actor):
         """Uniform over the pooled transitions."""
         return pool.sample(key, self.batch_size, self.n_step, self.discount)
 
+    def bellman_inputs(self, batch: Batch, values: Array) -> CriticInputs:
+        """What `bellman_loss` reads: y = r + γ·d·v, from the values v [B] of the next states."""
+        targets = batch.rewards + discounts(batch, self.discount) * values
+        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+
     def bellman_loss(self, critic: MLP, inputs: CriticInputs, name: str = "critic_loss") -> tuple[Array, Metrics]:
         """Σ_n mean (Q_n(s, a) − y)²; its metric is the mean over the critics."""
         q = q_values(critic, inputs["observations"], inputs["actions"])  # [E, B]
@@ -233,6 +396,4 @@ class ActorCritic(Actor):
     ) -> tuple[Any, Metrics]:
         """One step of the critics down `loss(critic, inputs) -> (loss, metrics)`."""
         grads, metrics = accumulated_gradient(loss, state.critic, inputs, self.microbatch)
-        lr = annealed_lr(self.critic_lr, state.step, self.anneal_steps)
-        critic, opt_state = adam_step(grads, state.critic, state.critic_opt_state, lr)
-        return state._replace(critic=critic, critic_opt_state=opt_state), metrics
+        return self.gradient_step(state, "critic", grads, self.critic_lr), metrics

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms import base
 from utds.algorithms.base import Actor, Metrics, Spec
-from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.registry import register_algorithm, usual_presets
+from utds.data.pool import Batch
 from utds.networks import MLP, Normalizer, deterministic, init_mlp
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
 
 
 class State(NamedTuple):
@@ -30,10 +27,8 @@ class State(NamedTuple):
 class BC(Actor):
     def init(self, key: Array, spec: Spec) -> State:
         """A fresh policy."""
-        sizes = (spec.observation_size, *(self.width,) * self.layers, spec.action_size)
-        actor = init_mlp(key, sizes, self.layer_norm)
-        normalizer = spec.normalizer(self.normalise, self.normalise_by)
-        return State(jnp.zeros((), jnp.int32), normalizer, actor, base.adam_init(actor, self.actor_lr))
+        actor = init_mlp(key, self.layer_sizes(spec.observation_size, spec.action_size), self.layer_norm)
+        return State(**self.fresh_state(spec, actor=actor))
 
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """One step of regression; nothing here is random."""
@@ -48,5 +43,4 @@ class BC(Actor):
 
 # The best of twelve trials: docs/results/tuning.md.
 FAST = {"width": 512, "actor_lr": 1e-3, "anneal_steps": "100%"}
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
-register_algorithm("bc", BC, label="BC", presets=PRESETS, colour="#000000", order=80)
+register_algorithm("bc", BC, label="BC", presets=usual_presets(FAST), colour="#000000", order=80)

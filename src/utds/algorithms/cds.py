@@ -7,21 +7,19 @@ Q joins the main task's own data. Where nothing is shared it is CQL, bit for bit
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from utds.algorithms.base import Count, interval
 from utds.algorithms.cql import CQL, PRESETS, RELEASED, unrewarded
-from utds.algorithms.fields import Count, interval
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import State
+from utds.data.pool import Batch, Pool
 from utds.errors import ConfigError
 from utds.networks import q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
 
 Ranking = Literal["min", "first"]
 

@@ -9,21 +9,18 @@ data it is Direct Sharing; UDS (Yu et al., 2022) is this with shared rewards set
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import CriticInputs, Metrics, Spec
-from utds.algorithms.fields import Count, NonNegative
-from utds.algorithms.registry import Preset, register_algorithm
-from utds.algorithms.sac import SAC, State
+from utds.algorithms.base import Count, CriticInputs, Metrics, NonNegative
+from utds.algorithms.registry import Preset, register_algorithm, usual_presets
+from utds.algorithms.sac import SAC, Kinds, State
+from utds.data.pool import Batch, Pool
 from utds.errors import ConfigError
-from utds.networks import MLP, LeakyLayer, TanhLayer, gaussian, init_ensemble, init_mlp, q_values, squash
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
+from utds.networks import MLP, LeakyLayer, TanhLayer, gaussian, q_values, squash
 
 Architecture = Literal["relu", "released"]
 RELEASED_ACTOR = (TanhLayer, TanhLayer, LeakyLayer)
@@ -50,15 +47,11 @@ class CQL(SAC):
         if self.data_action and self.importance_weights:
             raise ConfigError("data_action=True needs importance_weights=False: the data's action has no known density")
 
-    def init_networks(self, key: Array, spec: Spec) -> tuple[MLP, MLP]:
+    def hidden_layers(self) -> tuple[bool | tuple[bool, ...], Kinds | None, Kinds | None]:
         """SAC's, or those of the authors' code."""
         if self.architecture == "relu":
-            return super().init_networks(key, spec)
-        actor_key, critic_key = jax.random.split(key)
-        actor_sizes, critic_sizes = self.sizes(spec)
-        norms = (self.layer_norm, self.layer_norm, False)
-        actor = init_mlp(actor_key, actor_sizes, norms, RELEASED_ACTOR)
-        return actor, init_ensemble(critic_key, self.num_critics, critic_sizes, norms, RELEASED_CRITIC)
+            return super().hidden_layers()
+        return (self.layer_norm, self.layer_norm, False), RELEASED_ACTOR, RELEASED_CRITIC
 
     def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
         """What the critic's loss reads, without gradient: targets [B], 3n proposed actions and their log densities."""
@@ -73,13 +66,8 @@ class CQL(SAC):
             sample_actions(*there, noise[:, self.num_actions : -1]),
         ]
         actions, log_densities = (jnp.concatenate(parts, axis=1) for parts in zip(*proposals, strict=True))
-        return {
-            "observations": batch.observations,
-            "actions": batch.actions,
-            "targets": self.targets(state, batch, there, noise[:, -1]),
-            "proposals": actions,
-            "log_densities": log_densities,
-        }
+        inputs = self.bellman_inputs(batch, self.next_values(state, batch, there, noise[:, -1]))
+        return inputs | {"proposals": actions, "log_densities": log_densities}
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Metrics]:
         """Bellman loss and conservative term, summed over the critics; one pass through the critics for all actions."""
@@ -143,7 +131,7 @@ FAST = {
     "tau": 1e-2,
     "cql_alpha": 0.6187,
 }
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
+PRESETS = usual_presets(FAST)
 CQL_PRESETS = PRESETS | {"released": Preset(RELEASED, steps=1_000_000)}
 register_algorithm("cql", CQL, label="CQL", presets=CQL_PRESETS, colour="#e69f00", order=10)
 register_algorithm("uds", UDS, label="UDS", presets=PRESETS, single_task="cql", colour="#f0e442", order=40)

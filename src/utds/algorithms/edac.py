@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import CriticInputs, Metrics
-from utds.algorithms.fields import NonNegative
-from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.base import CriticInputs, Metrics, NonNegative
+from utds.algorithms.registry import register_algorithm, usual_presets
 from utds.algorithms.sac import SAC
 from utds.errors import ConfigError
 from utds.networks import MLP, action_gradients
@@ -54,7 +53,6 @@ def mean_cosine(gradients: Array) -> Array:
     return jnp.mean(pairs) / (count * (count - 1))
 
 
-FAST = {"width": 128, "layers": 2}
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
+PRESETS = usual_presets({"width": 128, "layers": 2})
 register_algorithm("sac-n", SACN, label="SAC-N", presets=PRESETS, colour="#aa4499", order=54)
 register_algorithm("edac", EDAC, label="EDAC", presets=PRESETS, colour="#882255", order=53)

@@ -10,21 +10,17 @@ With τ = ½ V is the mean over the data's actions, with τ → 1 their best.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from utds.algorithms import base
-from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
-from utds.algorithms.fields import NonNegative, interval
-from utds.algorithms.registry import Preset, register_algorithm
+from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, NonNegative, Spec, interval
+from utds.algorithms.registry import register_algorithm, usual_presets
+from utds.data.pool import Batch
 from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
 
 WEIGHT_MAX = 100.0  # bound of a transition's weight in the policy's loss
 
@@ -51,31 +47,21 @@ class IQL(ActorCritic):
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the target critics start as copies."""
         actor_key, critic_key, value_key = jax.random.split(key, 3)
-        hidden = (self.width,) * self.layers
-        actor = init_mlp(actor_key, (spec.observation_size, *hidden, spec.action_size), self.layer_norm)
-        inputs = spec.observation_size + spec.action_size
-        critic = init_ensemble(critic_key, self.num_critics, (inputs, *hidden, 1), self.layer_norm)
-        value = init_mlp(value_key, (spec.observation_size, *hidden, 1), self.layer_norm)
+        observation, action = spec.observation_size, spec.action_size
+        actor = init_mlp(actor_key, self.layer_sizes(observation, action), self.layer_norm)
+        critic = init_ensemble(critic_key, self.num_critics, self.layer_sizes(observation + action, 1), self.layer_norm)
+        value = init_mlp(value_key, self.layer_sizes(observation, 1), self.layer_norm)
         return State(
-            step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise, self.normalise_by),
-            actor=actor,
-            critic=critic,
+            **self.fresh_state(spec, actor=actor, critic=critic, value=value),
             target_critic=jax.tree.map(jnp.copy, critic),
-            value=value,
-            actor_opt_state=base.adam_init(actor, self.actor_lr),
-            critic_opt_state=base.adam_init(critic, self.critic_lr),
-            value_opt_state=base.adam_init(value, self.critic_lr),
         )
 
     def update(self, state: State, batch: Batch, key: Array) -> tuple[State, Metrics]:
         """A step of the value, then of the policy, then of the critics, then the targets' move; nothing is random."""
         batch = state.normalizer.batch(batch)
         q = jnp.min(q_values(state.target_critic, batch.observations, batch.actions), axis=0)  # [B]
-        lr = base.annealed_lr(self.critic_lr, state.step, self.anneal_steps)
         grads, value_metrics = jax.grad(self.value_loss, has_aux=True)(state.value, batch, q)
-        value, opt_state = base.adam_step(grads, state.value, state.value_opt_state, lr)
-        state = state._replace(value=value, value_opt_state=opt_state)
+        state = self.gradient_step(state, "value", grads, self.critic_lr)
         state, actor_metrics = self.actor_step(state, self.actor_loss, state, batch, q)
         state, metrics = self.critic_step(state, self.bellman_loss, self.critic_inputs(state, batch))
         target_critic = optax.incremental_update(state.critic, state.target_critic, self.tau)
@@ -98,9 +84,7 @@ class IQL(ActorCritic):
 
     def critic_inputs(self, state: State, batch: Batch) -> CriticInputs:
         """What the critic's loss reads, without gradient: y = r + γ·d·V(s')  [B]."""
-        values = state_values(state.value, batch.next_observations)
-        targets = batch.rewards + base.discounts(batch, self.discount) * values
-        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+        return self.bellman_inputs(batch, state_values(state.value, batch.next_observations))
 
 
 def state_values(value: MLP, observations: Array) -> Array:
@@ -118,5 +102,4 @@ FAST = {
     "expectile": 0.705,
     "beta": 7.592,
 }
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
-register_algorithm("iql", IQL, label="IQL", presets=PRESETS, colour="#332288", order=51)
+register_algorithm("iql", IQL, label="IQL", presets=usual_presets(FAST), colour="#332288", order=51)

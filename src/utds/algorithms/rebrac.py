@@ -9,22 +9,17 @@ a'_data is the data's action at s'. Where an episode stops there is none, and no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms import base
-from utds.algorithms.base import CriticInputs, Metrics
-from utds.algorithms.fields import NonNegative
-from utds.algorithms.registry import Preset, register_algorithm
-from utds.algorithms.td3 import TD3, State, floored
+from utds.algorithms.base import Metrics, NonNegative
+from utds.algorithms.registry import register_algorithm, usual_presets
+from utds.algorithms.td3 import TD3, State
+from utds.data.pool import Batch, Pool
 from utds.errors import ConfigError
 from utds.networks import MLP, deterministic, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
 
 
 @dataclass(frozen=True)
@@ -46,13 +41,9 @@ class ReBRAC(TD3):
         """Uniform over the pooled transitions, each with the data's next action."""
         return pool.sample(key, self.batch_size, self.n_step, self.discount, next_actions=True)
 
-    def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
-        """What the critic's loss reads, without gradient: TD3's with a penalised target."""
-        actions = self.target_actions(state, batch.next_observations, jax.random.normal(key, batch.actions.shape))
-        values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
-        values -= self.critic_bc * next_distance(actions, batch)
-        targets = floored(batch.rewards + base.discounts(batch, self.discount) * values, self.floor, state)
-        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+    def next_values(self, state: State, batch: Batch, actions: Array) -> Array:
+        """min_n Q⁻_n(s', a') − β2·|a' − a'_data|²  [B]."""
+        return super().next_values(state, batch, actions) - self.critic_bc * next_distance(actions, batch)
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """β1·mean |π(s) − a|² − λ·mean min_n Q_n(s, π(s)); λ carries no gradient."""
@@ -85,5 +76,4 @@ FAST = {
     "actor_bc": 0.04095,
     "critic_bc": 0.03765,
 }
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
-register_algorithm("rebrac", ReBRAC, label="ReBRAC", presets=PRESETS, colour="#44aa99", order=52)
+register_algorithm("rebrac", ReBRAC, label="ReBRAC", presets=usual_presets(FAST), colour="#44aa99", order=52)

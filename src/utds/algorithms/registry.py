@@ -1,6 +1,6 @@
 """The algorithms by name, with everything that the rest of the package needs to know about each.
 
-An algorithm of one's own is one file that ends in `utds.register_algorithm("mine", Mine, …)`. Import it in Python, or
+Your own algorithm is one file that ends in `utds.register_algorithm("mine", Mine, …)`. Import it in Python, or
 let the environment variable `UTDS_ALGORITHMS` name it for the command line (several are separated as in `PATH`): it
 then trains, resumes, evaluates, exports, runs in a matrix and appears in reports like those that ship.
 """
@@ -13,14 +13,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from types import MemberDescriptorType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from utds import files
 from utds.algorithms.base import Algorithm, Spec
+from utds.data.pool import Pool
 from utds.errors import ConfigError, hint
-
-if TYPE_CHECKING:
-    from utds.data.pool import Pool
 
 # Fields as runs of earlier versions name them in config.json, and their names now. No algorithm has both.
 FORMER_FIELDS = {
@@ -46,6 +44,11 @@ class Preset:
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     steps: int | None = None  # gradient steps; None: by the size of the data, see `default_steps`
+
+
+def usual_presets(fast: Mapping[str, Any] | None = None) -> dict[str, Preset]:
+    """The paper's values, which are an algorithm's defaults, and what the fast preset changes of them."""
+    return {"paper": Preset(steps=1_000_000), "fast": Preset(fast or {})}
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def register_algorithm(
         name=name,
         kind=kind,
         label=label or name.upper(),
-        presets=presets or {"paper": Preset(steps=1_000_000), "fast": Preset()},
+        presets=presets or usual_presets(),
         reads_shared=reads_shared,
         single_task=single_task or name,
         colour=colour or next((free for free in _COLOURS if free not in taken), _COLOURS[0]),
@@ -139,8 +142,7 @@ def entries() -> dict[str, Entry]:
 
 def shipped() -> list[Entry]:
     """What is registered of this package itself."""
-    package = __name__.rpartition(".")[0]
-    return [found for found in _ENTRIES.values() if found.kind.__module__.startswith(f"{package}.")]
+    return [found for found in _ENTRIES.values() if found.kind.__module__.startswith("utds.algorithms.")]
 
 
 def entry(name: str) -> Entry:
@@ -183,14 +185,10 @@ def nearest_preset(name: str, config: Mapping[str, Any]) -> tuple[str, dict[str,
     found = entries().get(name)
     if found is None:
         return "paper", dict(config)
-    known = {
-        preset: _all_fields(found.kind, tuple(_hashable(chosen.fields).items()))
-        for preset, chosen in found.presets.items()
-    }
-    differences = {
-        preset: {k: v for k, v in config.items() if k not in fields_of or fields_of[k] != _as_json(v)}
-        for preset, fields_of in known.items()
-    }
+    differences = {}
+    for preset, chosen in found.presets.items():
+        known = _all_fields(found.kind, tuple(_hashable(chosen.fields).items()))
+        differences[preset] = {k: v for k, v in config.items() if k not in known or known[k] != _as_json(v)}
     return min(differences.items(), key=lambda item: (len(item[1]), item[0] != "fast"))
 
 

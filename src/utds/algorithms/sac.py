@@ -11,7 +11,7 @@ it isn't offered as an offline algorithm of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,10 +20,10 @@ from jax import Array
 
 from utds.algorithms import base
 from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
-from utds.networks import MLP, Normalizer, gaussian, init_ensemble, init_mlp, q_values, squash
+from utds.data.pool import Batch
+from utds.networks import MLP, Layer, Normalizer, gaussian, init_ensemble, init_mlp, q_values, squash
 
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
+Kinds = tuple[type[Layer], ...]
 
 
 class State(NamedTuple):
@@ -48,31 +48,22 @@ class SAC(ActorCritic):
 
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the target critics start as copies, the temperature at 1."""
-        actor, critic = self.init_networks(key, spec)
+        actor_key, critic_key = jax.random.split(key)
+        norms, actor_kinds, critic_kinds = self.hidden_layers()
+        actor_sizes = self.layer_sizes(spec.observation_size, 2 * spec.action_size)
+        actor = init_mlp(actor_key, actor_sizes, norms, actor_kinds)
+        critic_sizes = self.layer_sizes(spec.observation_size + spec.action_size, 1)
+        critic = init_ensemble(critic_key, self.num_critics, critic_sizes, norms, critic_kinds)
         return State(
-            step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise, self.normalise_by),
-            actor=actor,
-            critic=critic,
+            **self.fresh_state(spec, actor=actor, critic=critic),
             target_critic=jax.tree.map(jnp.copy, critic),
             log_temperature=jnp.zeros(()),
-            actor_opt_state=base.adam_init(actor, self.actor_lr),
-            critic_opt_state=base.adam_init(critic, self.critic_lr),
-            temperature_opt_state=base.adam_init(jnp.zeros(()), self.actor_lr),
+            temperature_opt_state=base.adam_init(jnp.zeros(())),
         )
 
-    def init_networks(self, key: Array, spec: Spec) -> tuple[MLP, MLP]:
-        """A policy and an ensemble of critics."""
-        actor_key, critic_key = jax.random.split(key)
-        actor_sizes, critic_sizes = self.sizes(spec)
-        actor = init_mlp(actor_key, actor_sizes, self.layer_norm)
-        return actor, init_ensemble(critic_key, self.num_critics, critic_sizes, self.layer_norm)
-
-    def sizes(self, spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Units of every layer of the policy and of a critic, inputs first."""
-        hidden = (self.width,) * self.layers
-        actor = (spec.observation_size, *hidden, 2 * spec.action_size)
-        return actor, (spec.observation_size + spec.action_size, *hidden, 1)
+    def hidden_layers(self) -> tuple[bool | tuple[bool, ...], Kinds | None, Kinds | None]:
+        """Which of them are normalised, and their classes in the policy and in the critics, as `init_mlp` has them."""
+        return self.layer_norm, None, None
 
     def act(self, state: State, observations: Array) -> Array:
         """The policy's mode before the tanh: [B, O] -> [B, A]."""
@@ -92,16 +83,15 @@ class SAC(ActorCritic):
         """What the critic's loss reads, without gradient."""
         noise = jax.random.normal(key, batch.actions.shape)
         there = gaussian(state.actor, batch.next_observations)
-        targets = self.targets(state, batch, there, noise)
-        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+        return self.bellman_inputs(batch, self.next_values(state, batch, there, noise))
 
-    def targets(self, state: State, batch: Batch, there: tuple[Array, Array], noise: Array) -> Array:
-        """y [B], from the policy's Gaussian at the next states and standard normal noise [B, A]."""
+    def next_values(self, state: State, batch: Batch, there: tuple[Array, Array], noise: Array) -> Array:
+        """V(s') [B], from the policy's Gaussian there and standard normal noise [B, A]."""
         actions, log_density = squash(*there, noise)
         values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
         if self.backup_entropy:
             values -= jnp.exp(state.log_temperature) * log_density
-        return batch.rewards + base.discounts(batch, self.discount) * values
+        return values
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs) -> tuple[Array, Metrics]:
         """Σ_n mean (Q_n(s, a) − y)²."""

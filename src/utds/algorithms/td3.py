@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
 
-from utds.algorithms import base
-from utds.algorithms.base import ActorCritic, CriticInputs, Metrics, Spec
-from utds.algorithms.fields import Count, NonNegative, at_least, at_most
+from utds.algorithms.base import ActorCritic, Count, CriticInputs, Metrics, NonNegative, Spec, at_least, at_most
 from utds.algorithms.registry import register_algorithm
+from utds.data.pool import Batch
 from utds.networks import MLP, Normalizer, deterministic, init_ensemble, init_mlp, mlp, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
 
 Floor = float | Literal["auto"] | None
 
@@ -54,24 +50,19 @@ class TD3(ActorCritic):
     def init(self, key: Array, spec: Spec) -> State:
         """Fresh networks; the targets start as copies."""
         actor_key, critic_key = jax.random.split(key)
-        hidden = (self.actor_width or self.width,) * self.layers
-        actor = init_mlp(actor_key, (spec.observation_size, *hidden, spec.action_size), self.norm_actor())
+        sizes = self.layer_sizes(spec.observation_size, spec.action_size, self.actor_width)
+        actor = init_mlp(actor_key, sizes, self.norm_actor())
         critic = self.init_critic(critic_key, spec)
         return State(
-            step=jnp.zeros((), jnp.int32),
-            normalizer=spec.normalizer(self.normalise, self.normalise_by),
-            actor=actor,
-            critic=critic,
+            **self.fresh_state(spec, actor=actor, critic=critic),
             target_actor=jax.tree.map(jnp.copy, actor),  # copies, so that buffers can be donated
             target_critic=jax.tree.map(jnp.copy, critic),
-            actor_opt_state=base.adam_init(actor, self.actor_lr),
-            critic_opt_state=base.adam_init(critic, self.critic_lr),
             worst_value=jnp.asarray(jnp.minimum(spec.reward_min, 0.0) / (1 - self.discount), jnp.float32),
         )
 
     def init_critic(self, key: Array, spec: Spec) -> MLP:
         """Fresh critics."""
-        sizes = (spec.observation_size + spec.action_size, *(self.width,) * self.layers, 1)
+        sizes = self.layer_sizes(spec.observation_size + spec.action_size, 1)
         return init_ensemble(key, self.num_critics, sizes, self.layer_norm)
 
     def norm_actor(self) -> bool:
@@ -93,13 +84,15 @@ class TD3(ActorCritic):
         return jnp.clip(deterministic(state.target_actor, next_observations) + noise, -1, 1)
 
     def critic_inputs(self, state: State, batch: Batch, key: Array) -> CriticInputs:
-        """What the critic's loss reads, without gradient: y = r + γ·d·min_n Q⁻_n(s', a')  [B]."""
+        """What the critic's loss reads, without gradient; y [B] is no smaller than the floor."""
         noise = jax.random.normal(key, batch.actions.shape)
         actions = self.target_actions(state, batch.next_observations, noise)
-        values = jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
-        targets = batch.rewards + base.discounts(batch, self.discount) * values
-        targets = floored(targets, self.floor, state)
-        return {"observations": batch.observations, "actions": batch.actions, "targets": targets}
+        inputs = self.bellman_inputs(batch, self.next_values(state, batch, actions))
+        return inputs | {"targets": floored(inputs["targets"], self.floor, state)}
+
+    def next_values(self, state: State, batch: Batch, actions: Array) -> Array:
+        """min_n Q⁻_n(s', a')  [B]."""
+        return jnp.min(q_values(state.target_critic, batch.next_observations, actions), axis=0)
 
     def critic_loss(self, critic: MLP, inputs: CriticInputs, state: State) -> tuple[Array, Metrics]:
         """Σ_n mean (Q_n(s, a) − y)²."""
@@ -107,8 +100,7 @@ class TD3(ActorCritic):
 
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """−mean Q_1(s, π(s))."""
-        first = jax.tree.map(lambda x: x[:1], state.critic)
-        loss = -jnp.mean(q_values(first, batch.observations, deterministic(actor, batch.observations)))
+        loss = -jnp.mean(first_q(state.critic, batch.observations, deterministic(actor, batch.observations)))
         return loss, {"actor_loss": loss}
 
     def policy_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
@@ -156,6 +148,11 @@ class TD3(ActorCritic):
         if self.target_delay == 1:
             return move(state)
         return jax.lax.cond((state.step - 1) % self.target_delay == 0, move, lambda state: state, state)
+
+
+def first_q(critic: MLP, observations: Array, actions: Array) -> Array:
+    """Q_1(s, a): [B, O], [B, A] -> [1, B]."""
+    return q_values(jax.tree.map(lambda x: x[:1], critic), observations, actions)
 
 
 def floored(values: Array, floor: Floor, state: State) -> Array:

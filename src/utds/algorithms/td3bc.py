@@ -6,20 +6,16 @@ policy  max_π mean λ·Q_1(s, π(s)) − |π(s) − a|²,   λ = α / mean |Q_1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Metrics
-from utds.algorithms.fields import NonNegative
-from utds.algorithms.registry import Preset, register_algorithm
-from utds.algorithms.td3 import TD3, State
-from utds.networks import MLP, deterministic, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch
+from utds.algorithms.base import Metrics, NonNegative
+from utds.algorithms.registry import register_algorithm, usual_presets
+from utds.algorithms.td3 import TD3, State, first_q
+from utds.data.pool import Batch
+from utds.networks import MLP, deterministic
 
 
 @dataclass(frozen=True)
@@ -29,8 +25,7 @@ class TD3BC(TD3):
     def actor_loss(self, actor: MLP, state: State, batch: Batch) -> tuple[Array, Metrics]:
         """−λ·mean Q_1(s, π(s)) + mean |π(s) − a|²; λ carries no gradient."""
         actions = deterministic(actor, batch.observations)
-        first = jax.tree.map(lambda x: x[:1], state.critic)
-        q = q_values(first, batch.observations, actions)
+        q = first_q(state.critic, batch.observations, actions)
         scale = self.alpha / jnp.maximum(jax.lax.stop_gradient(jnp.mean(jnp.abs(q))), 1e-6)
         cloning_loss = jnp.mean((actions - batch.actions) ** 2)
         loss = cloning_loss - scale * jnp.mean(q)
@@ -48,5 +43,4 @@ FAST = {
     "anneal_steps": "100%",
     "alpha": 5.764,
 }
-PRESETS = {"paper": Preset(steps=1_000_000), "fast": Preset(FAST)}
-register_algorithm("td3bc", TD3BC, label="TD3+BC", presets=PRESETS, colour="#cc79a7", order=60)
+register_algorithm("td3bc", TD3BC, label="TD3+BC", presets=usual_presets(FAST), colour="#cc79a7", order=60)

@@ -4,7 +4,7 @@ N critics with independent initialisations and targets. Their standard deviation
 the pool has data, whichever task it came from, and large elsewhere.
 
     Bellman target    y_n   = r + γ·d·(Q⁻_n(s', a') − β1·Γ⁻(s', a'))            a' = smoothed π⁻(s')
-    OOD pseudo-target ŷ_n   = stop_gradient(Q_n(s, â) − β2·Γ(s, â))             â = π(s) + noise, K of them a state
+    OOD pseudo-target ŷ_n   = stop_gradient(Q_n(s, â) − β2·Γ(s, â))             â = π(s) + noise, K per state
     critic loss       Σ_n  mean (y_n − Q_n(s, a))² + mean (ŷ_n − Q_n(s, â))²
     policy            max_π mean min_n Q_n(s, π(s))
 
@@ -24,27 +24,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms import base
-from utds.algorithms.base import Mean, Metrics, Spec
-from utds.algorithms.fields import NonNegative, Steps, at_least, concrete, interval
+from utds.algorithms.base import Mean, Metrics, NonNegative, Spec, Steps, at_least, interval, remaining
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.td3 import TD3, CriticInputs, Floor, State, floored
+from utds.data.pool import Batch, Pool
 from utds.errors import ConfigError
 from utds.networks import MLP, deterministic, init_priors, q_values
-
-if TYPE_CHECKING:
-    from utds.data.pool import Batch, Pool
 
 Bootstrap = Literal["target", "online"]
 Sampling = Literal["pool", "transitions", "episodes"]
 OODSource = Literal["policy", "uniform", "mixed"]
-
 
 LOG_WEIGHT = (-5.0, 3.0)  # bounds of the logarithm of a recorded action's weight
 LEAST_DISTANCE = 1e-3  # of policy and data, squared: what is closer doesn't bind any more
@@ -118,11 +113,9 @@ class UTDS(TD3):
         q = q_values(critic, batch.next_observations, actions)  # [E, B]
         values = jnp.mean(q, axis=0, keepdims=True) if self.ensemble_target else q
         values = jnp.broadcast_to(values - self.beta_in * ratio * uncertainty(q), q.shape)
-        targets = batch.rewards + base.discounts(batch, self.discount) * values
-        inputs = {
-            "observations": batch.observations,
-            "actions": batch.actions,
-            "targets": floored(targets, self.floor, state).T,
+        inputs = self.bellman_inputs(batch, values)
+        inputs |= {
+            "targets": floored(inputs["targets"], self.floor, state).T,
             "ood_actions": self.ood_candidates(state.actor, batch.observations, here),
             "ratio": ratio,
             "sources": jnp.stack([batch.own, 1 - batch.own], axis=1) if batch.sources is None else batch.sources,
@@ -183,8 +176,7 @@ class UTDS(TD3):
 
     def bc_weight_at(self, step: Array) -> Array:
         """From `bc_weight` linearly to `bc_weight_end`, and staying there."""
-        left = jnp.maximum(1 - step / concrete(self.bc_steps), 0)
-        return self.bc_weight_end + (self.bc_weight - self.bc_weight_end) * left
+        return self.bc_weight_end + (self.bc_weight - self.bc_weight_end) * remaining(step, self.bc_steps)
 
     def beta_ood_at(self, step: Array) -> Array:
         """β2(t) = max(β2·αᵗ, β2_end)."""
@@ -195,8 +187,7 @@ class UTDS(TD3):
         """1 on own data; on shared data, `shared_ratio` going linearly to 1: [B]."""
         if self.shared_ratio == 1:
             return jnp.ones_like(own)
-        left = jnp.maximum(1 - step / concrete(self.shared_ratio_steps), 0)
-        return 1 + (1 - own) * (self.shared_ratio - 1) * left
+        return 1 + (1 - own) * (self.shared_ratio - 1) * remaining(step, self.shared_ratio_steps)
 
     def ood_candidates(self, actor: MLP, observations: Array, noise: Array) -> Array:
         """K actions that may be out of distribution: [B, O], standard normal [B, K, A] -> [B, K, A]."""

@@ -29,7 +29,7 @@ from scipy import special  # its Student's t: scipy.stats takes half a second to
 
 from utds import terminal
 from utds.algorithms import base
-from utds.algorithms.fields import Count, Positive, at_most, interval, validate
+from utds.algorithms.base import Count, Positive, at_most, interval, validate
 from utds.data.pool import Pool
 from utds.errors import ConfigError, TrainingError
 from utds.evaluation.rollout import Act, check_seed
@@ -297,7 +297,7 @@ def _bootstrap(episodes: Sequence[int], num_critics: int, seed: int) -> np.ndarr
 def _init(fqe: FQE, key: Array, inputs: int) -> State:
     critic = init_ensemble(key, fqe.num_critics, (inputs, *(fqe.width,) * fqe.layers, 1), layer_norm=True)
     target = jax.tree.map(jnp.copy, critic)
-    return State(jnp.zeros((), jnp.int32), critic, target, base.adam_init(critic, fqe.lr))
+    return State(jnp.zeros((), jnp.int32), critic, target, base.adam_init(critic))
 
 
 @partial(jit, static_argnums=0, donate_argnums=1)

@@ -18,7 +18,7 @@ from utds.algorithms import current_config
 from utds.errors import DataError
 from utds.report.load import DRAWN, Result, Seed, Series, as_scores, command, scale
 from utds.report.table import Study
-from utds.training.schema import PLAIN, TEXT, Each, Maybe, check
+from utds.training.run_files import PLAIN, TEXT, Each, Maybe, check
 
 COLUMNS = (
     "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",

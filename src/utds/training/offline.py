@@ -7,6 +7,7 @@ as the recorded ones (`utds.evaluation.fqe`). What came out is kept in each run 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -188,14 +189,14 @@ def evaluate_offline(
     pool, notes = common_pool(found, rewards)
     horizon = judge.horizon or fqe.horizon_of(pool)
     recorded = fqe.recorded(pool, judge.discount, horizon)  # refuses a horizon that no episode has, before any work
-    policies = {
-        (index, trained, step): partial(act, run.algorithm, run.policy(trained, None if step == _last(run) else step))
-        for index, run in enumerate(found)
-        for trained in run.seeds
-        for step in (sorted({*run.kept_steps, _last(run)}) if all_steps else [_last(run)])
-    }
-    names = {key: f"{found[key[0]].path}, seed {key[1]}, step {key[2]}" for key in policies}
-    estimates = judge.evaluate({names[key]: policy for key, policy in policies.items()}, pool, seed)
+    policies = {}
+    for run in found:
+        last = run.config["steps"]
+        for trained, step in itertools.product(run.seeds, sorted({*run.kept_steps, last} if all_steps else {last})):
+            policy = run.policy(trained, None if step == last else step)
+            policies[run.path, trained, step] = partial(act, run.algorithm, policy)
+    named = {f"{path}, seed {trained}, step {step}": policies[path, trained, step] for path, trained, step in policies}
+    estimates = dict(zip(policies, judge.evaluate(named, pool, seed).values(), strict=True))
     common = {
         "task": pool.info.task,
         "sources": list(pool.info.ids),
@@ -208,19 +209,20 @@ def evaluate_offline(
     content = [common, pool.info.digests, pool.info.rewards, repr(judge), seed]
     common["comparison"] = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     kept = []
-    for index, run in enumerate(found):
+    for run in found:
         rows = [
             {
-                "seed": key[1],
-                "step": key[2],
-                "values": list(estimates[names[key]].values),
+                "seed": trained,
+                "step": step,
+                "values": list(estimates[path, trained, step].values),
                 "outside": fqe.outside(policy, pool, seed),
             }
-            for key, policy in policies.items()
-            if key[0] == index
+            for (path, trained, step), policy in policies.items()
+            if path == run.path
         ]
-        files.write_json(run.path / run_files.OFFLINE_FILE, common | {"policies": rows})
-        kept.append((run.path, run.config, common | {"policies": rows}))
+        judged = common | {"policies": rows}
+        files.write_json(run.path / run_files.OFFLINE_FILE, judged)
+        kept.append((run.path, run.config, judged))
     return comparison(kept)
 
 
@@ -307,10 +309,6 @@ def _pessimistic(estimate: Estimate) -> tuple[float, float]:
     """The lower end, then the mean: lower ends that were cut to what is possible are equal."""
     low, _ = estimate.interval
     return estimate.mean if math.isnan(low) else low, estimate.mean
-
-
-def _last(run: Run) -> int:
-    return int(run.config["steps"])
 
 
 def _number(value: float) -> float | None:

@@ -1,5 +1,6 @@
 """Run directories from outside: what each is and has reached, how they differ, and removing them."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,7 +55,7 @@ def differences(paths: Sequence[Path]) -> dict[str, list[Any]]:
 
     A field that an algorithm doesn't have is None, and counts as a difference among the others alone.
     """
-    asked = [_flat(run_files.config(_run(path))) for path in paths]
+    asked = [_flat(run_files.config(run_files.check_run(path))) for path in paths]
     names = dict.fromkeys(name for config in asked for name in config)
     unlike = (name for name in names if len({json.dumps(config[name]) for config in asked if name in config}) > 1)
     return {name: [config.get(name) for config in asked] for name in unlike}
@@ -76,26 +77,14 @@ def check_removable(path: Path) -> None:
         raise ConfigError(f"{path} is no run directory (no config.json); nothing was removed")
     if len(found) > 1:
         raise ConfigError(f"{path} holds another run, {found[1]}; nothing was removed: move or remove that one first")
-    if run_files.is_run(path) and _is_collection(path):
-        raise ConfigError(f"{path} is a collection of `utds collect`, no run; nothing was removed")
+    with contextlib.suppress(DataError):  # a damaged config is removed with the rest
+        if run_files.is_run(path) and run_files.is_collection(path):
+            raise ConfigError(f"{path} is a collection of `utds collect`, no run; nothing was removed")
 
 
 def size(path: Path) -> int:
     """Bytes of all files below a folder."""
     return sum(file.lstat().st_size for file in path.rglob("*") if not file.is_dir())
-
-
-def _is_collection(path: Path) -> bool:
-    try:
-        return run_files.is_collection(path)
-    except DataError:  # a damaged config is removed with the rest
-        return False
-
-
-def _run(path: Path) -> Path:
-    if not run_files.is_run(path):
-        raise ConfigError(f"{path} holds no run (no config.json); give the folder that `train` wrote")
-    return path
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -38,8 +38,7 @@ from utds.errors import ConfigError, DataError
 from utds.evaluation.rollout import act
 from utds.networks import parameter_count
 from utds.training import run_files
-from utds.training.run_files import Row
-from utds.training.schema import read
+from utds.training.run_files import Row, read
 from utds.version import __version__
 
 if TYPE_CHECKING:
@@ -52,12 +51,10 @@ VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 
 
 class Run:
-    """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or takes up one."""
+    """A run directory. `Run(path)` opens one that exists; `Run.claim` makes or resumes one."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
-        if not run_files.is_run(self.path):
-            raise ConfigError(f"{self.path} holds no run (no config.json); give the folder that `train` wrote")
+        self.path = run_files.check_run(Path(path))
         self.config: dict[str, Any] = run_files.config(self.path)
         try:
             self.algorithm: Algorithm = algorithms.from_config(self.config["algorithm"])
@@ -143,11 +140,14 @@ class Run:
         No pool is needed. A policy of an evaluation has no critics.
         """
         seed = self.seeds[0] if seed is None else seed
-        if step is not None:
-            return self._kept_policy(seed, step)
-        path = self.path / f"policy-{seed}.safetensors"
+        path = self._policy_path(seed, step)
         if not path.exists():
-            raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
+            if step is None:
+                raise ConfigError(f"{self.path} has no policy of seed {seed} (seeds: {list(self.seeds)}) saved yet")
+            kept = ", ".join(map(str, self.kept_steps)) or "none"
+            raise ConfigError(f"{self.path} kept no policy of seed {seed} at step {step}; it has steps {kept}")
+        if step is not None:
+            return serialization.load(path, self._policy_like()._replace(critic=None))[0]
         written = path.stat().st_mtime_ns, path.stat().st_ino
         if seed not in self._policies or self._policies[seed][0] != written:  # a call of `act` must not read a file
             self._policies[seed] = written, jax.device_put(serialization.load(path, self._policy_like())[0])
@@ -273,26 +273,24 @@ class Run:
 
     def keep_policy(self, seed: int, policy: Policy, step: int) -> None:
         """Keep the policy of an evaluation, without its critics, so that one can be chosen afterwards."""
-        path = self.path / "policies" / f"{seed}-{step}.safetensors"
-        serialization.save(path, policy._replace(critic=None), {"step": step, "seed": seed})
-
-    def _kept_policy(self, seed: int, step: int) -> Policy:
-        path = self.path / "policies" / f"{seed}-{step}.safetensors"
-        if not path.exists():
-            kept = ", ".join(map(str, self.kept_steps)) or "none"
-            raise ConfigError(f"{self.path} kept no policy of seed {seed} at step {step}; it has steps {kept}")
-        return serialization.load(path, self._policy_like()._replace(critic=None))[0]
+        serialization.save(self._policy_path(seed, step), policy._replace(critic=None), {"step": step, "seed": seed})
 
     def save_policy(self, seed: int, policy: Policy, step: int) -> None:
-        serialization.save(self.path / f"policy-{seed}.safetensors", policy, {"step": step, "seed": seed})
+        serialization.save(self._policy_path(seed), policy, {"step": step, "seed": seed})
+
+    def _policy_path(self, seed: int, step: int | None = None) -> Path:
+        """Of a seed's last policy, or of the one kept at a step."""
+        return self.path / (f"policy-{seed}.safetensors" if step is None else f"policies/{seed}-{step}.safetensors")
 
     def log(self, name: str, rows: Sequence[Row]) -> None:
         """Append rows to metrics.csv or evaluations.csv and flush them to the disk."""
         path = self.path / name
-        with files.explained(f"write {path}"), open(path, "a", newline="", encoding="utf-8") as file:
-            header = _header(path) or list(rows[0])  # a run of an earlier version keeps its columns
-            writer = csv.DictWriter(file, fieldnames=header, lineterminator="\n", extrasaction="ignore")
-            if file.tell() == 0:
+        with files.explained(f"write {path}"), open(path, "a+", newline="", encoding="utf-8") as file:
+            file.seek(0)
+            header = next(csv.reader(file), [])  # a run of an earlier version keeps its columns
+            file.seek(0, os.SEEK_END)
+            writer = csv.DictWriter(file, header or list(rows[0]), lineterminator="\n", extrasaction="ignore")
+            if not header:
                 writer.writeheader()
             writer.writerows(rows)
             file.flush()
@@ -301,11 +299,12 @@ class Run:
     def finish(self, steps: int, seconds: float, timed_steps: int | None = None) -> None:
         """Write result.json: the last evaluation's mean and standard error over seeds, and what it cost.
 
-        A run that was taken up again knows the time of its last stretch alone: of `timed_steps` steps.
+        A resumed run knows the time of its last stretch alone: of `timed_steps` steps.
         """
         last = [row for row in self.evaluations if row["step"] == steps]
         names = [name for name in dict.fromkeys(name for row in last for name in row) if name not in ("step", "seed")]
         scores = {name: summary([row[name] for row in last if name in row]) for name in names}
+        policy = self._policy_like()
         files.write_json(
             self.path / "result.json",
             {
@@ -314,15 +313,10 @@ class Run:
                 "seconds": round(seconds, 1),
                 "timed_steps": steps if timed_steps is None else timed_steps,
                 "peak_memory_mb": round(_peak_memory(), 1),
-                "parameters": self._parameters(),
+                "parameters": parameter_count((policy.actor, policy.critic)),  # without target networks
                 "evaluation": scores,
             },
         )
-
-    def _parameters(self) -> int:
-        """Of a seed's actor and critics, without target networks."""
-        policy = self._policy_like()
-        return parameter_count((policy.actor, policy.critic))
 
     def _policy_like(self) -> Policy:
         """The shapes of a policy."""
@@ -358,9 +352,3 @@ def _peak_memory() -> float:
     """The most memory that this process has held so far, in MB of 2²⁰ bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)  # bytes there, kilobytes elsewhere
-
-
-def _header(path: Path) -> list[str]:
-    """The column names of a CSV file; none while it is empty."""
-    with open(path, newline="", encoding="utf-8") as file:
-        return next(csv.reader(file), [])

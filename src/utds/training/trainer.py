@@ -35,10 +35,8 @@ from utds.evaluation.rollout import act
 from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
-from utds.training.loop import SeedState, advance_in_turn, advance_together, finite, fresh
+from utds.training.loop import SeedState, Watch, advance_in_turn, advance_together, finite, fresh
 from utds.training.run import Run
-from utds.training.schema import check
-from utds.training.watch import Watch
 
 # Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
 # randomness of step t is a function of the seed and t.
@@ -115,11 +113,10 @@ def train(
     seeds = range(int(seeds)) if isinstance(seeds, int | np.integer) else seeds
     if len(seeds) > MOST_SEEDS:
         raise ConfigError(f"{len(seeds)} seeds are too many for one run: at most {MOST_SEEDS}")
-    seeds = tuple(seeds)
     config = configuration(
         pool,
         algorithm,
-        seeds=list(seeds),
+        seeds=seeds,
         steps=steps,
         eval_every=eval_every,
         log_every=log_every,
@@ -127,10 +124,9 @@ def train(
         divergence=divergence,
         episodes=None if simulated is None else episodes,
     )
-    trust_dynamics = trust_dynamics or weigh_dynamics(pool.info.weights)
     if not run_files.is_run(folder):
         _refuse_unfit(algorithm, pool, steps)
-        if not trust_dynamics:
+        if not (trust_dynamics or weigh_dynamics(pool.info.weights)):
             refuse_different(pool.info.datasets)
     with files.lock(folder / "lock", f"the run {folder}"):
         run = Run.claim(folder, config, resume)
@@ -212,7 +208,7 @@ class Trainer:
                 bar(size, note=" · ".join(filter(None, (self.note, self.value_note))))
                 if pending:
                     self.save(states, step)
-                    deliver(pending[0])
+                    raise KeyboardInterrupt if pending[0] == signal.SIGINT else SystemExit(128 + pending[0])
         self.run.finish(step, time.monotonic() - begun, timed_steps=step - first)
 
     def begin(self) -> tuple[tuple[SeedState, ...], int]:
@@ -221,7 +217,7 @@ class Trainer:
         path, step = self.run.path / CHECKPOINT, 0
         if path.exists():
             saved, meta = serialization.load(path, states)
-            check(meta, run_files.CHECKPOINT, str(path))
+            run_files.check(meta, run_files.CHECKPOINT, str(path))
             if meta["seeds"] != list(self.seeds):
                 raise TrainingError(f"{path} holds seeds {meta['seeds']}, not {list(self.seeds)}; give the run's own")
             states, step = jax.tree.map(jnp.array, saved), meta["step"]
@@ -248,36 +244,35 @@ class Trainer:
 
     def _log(self, states: tuple[SeedState, ...], step: int) -> None:
         """A row of metrics per seed; the first time that values exceed what the data can support, say so."""
-        watched = [self.watch.row(seed_state.state) for seed_state in states]
         rows = [
-            {"step": step, "seed": seed, **seed_state.means(), **row}
-            for (seed, seed_state), row in zip(self._each(states), watched, strict=True)
+            {"step": step, "seed": seed, **seed_state.means(), **self.watch.row(seed_state.state)}
+            for seed, seed_state in self._each(states)
         ]
         self.run.log("metrics.csv", rows)
         self.hand_on("train", rows)
-        for (seed, _), row in zip(self._each(states), watched, strict=True):
+        for row in rows:
             if not self.warned and (words := self.watch.warning(row)):
                 self.warned = True
-                terminal.warn(f"seed {seed}, step {step}: {words}")
-        if watched[0]:
-            promised = np.mean([row["q_start"] for row in watched])
+                terminal.warn(f"seed {row['seed']}, step {step}: {words}")
+        if "best_return" in rows[0]:
+            promised = np.mean([row["q_start"] for row in rows])
             self.value_note = f"Q {promised:.3g} of {self.watch.supported:.3g}"
 
     def save(self, states: tuple[SeedState, ...], step: int) -> None:
-        for seed, seed_state in self._each(states):
-            self.run.save_policy(seed, Policy.of(seed_state.state), step)
+        for seed, policy in self._policies(states):
+            self.run.save_policy(seed, policy, step)
         serialization.save(self.run.path / CHECKPOINT, states, {"step": step, "seeds": list(self.seeds)})
 
     def _evaluate(self, states: tuple[SeedState, ...], step: int) -> None:
         """Keep every seed's policy, also where there is nothing to evaluate on: one may be chosen from data alone."""
-        for seed, seed_state in self._each(states):
-            self.run.keep_policy(seed, Policy.of(seed_state.state), step)
+        for seed, policy in self._policies(states):
+            self.run.keep_policy(seed, policy, step)
         if self.evaluate is None:
             return
-        rows: list[dict[str, Any]] = []
-        for seed, seed_state in self._each(states):
-            scores = _numbers(self.evaluate(partial(act, self.algorithm, Policy.of(seed_state.state))))
-            rows.append({"step": step, "seed": seed} | scores)
+        rows: list[dict[str, Any]] = [
+            {"step": step, "seed": seed, **_numbers(self.evaluate(partial(act, self.algorithm, policy)))}
+            for seed, policy in self._policies(states)
+        ]
         self.run.log("evaluations.csv", rows)
         self.hand_on("evaluation", rows)
         if "return" in rows[0]:
@@ -302,6 +297,9 @@ class Trainer:
 
     def _each(self, states: tuple[SeedState, ...]) -> Iterator[tuple[int, SeedState]]:
         return zip(self.seeds, states, strict=True)
+
+    def _policies(self, states: tuple[SeedState, ...]) -> Iterator[tuple[int, Policy]]:
+        return ((seed, Policy.of(seed_state.state)) for seed, seed_state in self._each(states))
 
 
 def _anonymous(pool: Pool) -> Pool:
@@ -388,10 +386,3 @@ def signals() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def deliver(number: int) -> None:
-    """What the signal would have done at once."""
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
