@@ -19,7 +19,7 @@ from utds.benchmark.cells import Cell, datasets
 from utds.benchmark.engine import spawn
 from utds.benchmark.matrix import Matrix
 from utds.benchmark.worker import threads_of, variables
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data import ids
 from utds.data.columns import ZERO
 from utds.data.dataset import Dataset
@@ -110,7 +110,7 @@ def generate(cells: Sequence[Cell], episodes: int, seed: int = 0) -> None:
 
 
 def _generate(absent: Sequence[str], episodes: int, seed: int) -> None:
-    ladders = {task: ladder.load(task) for task in dict.fromkeys(map(_task, absent))}
+    ladders = {task: kinds.load_ladder(task) for task in dict.fromkeys(map(_task, absent))}
     with progress.bar("generating", len(absent), "datasets") as advance:
         for name in absent:
             kind = name.rpartition("/")[2]
