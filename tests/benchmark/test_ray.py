@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +50,7 @@ class Stopped(Cluster):
         return super().wait(0.05)
 
 
-def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stored, matrix, cluster, tmp_path):
+def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stored, matrix, cluster, events, tmp_path):
     nodes, workers = cluster
     cells, out = list(replace(matrix, columns=("each",), steps=1_000).cells()), tmp_path / "ray"
     found = locate(cells, tmp_path / "here")
@@ -82,8 +81,7 @@ def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stor
     status = engine.run("ray", cells, out, start)
     thief.join()
     assert status.count("failed") == 0
-    events = {place.folder.name: place.events() for place in locate(cells, out)}
-    finishes = {name: Counter(line["event"] for line in lines)["finish"] for name, lines in events.items()}
+    finishes = {place.folder.name: events(place.folder).count("finish") for place in locate(cells, out)}
     assert set(finishes.values()) <= {0, 1}, finishes  # 0: lost between its last file and its last line
     for place in found:
         for name in SCORES:

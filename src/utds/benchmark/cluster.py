@@ -1,4 +1,4 @@
-"""The Ray engine: an actor a worker, wherever the cluster has room for one.
+"""The Ray engine: one actor per worker, wherever the cluster has room for one.
 
     driver ── actor on node A     holds the lake and the compiled programs of its last jobs
            └─ actor on node B     run directories lie in a folder that all nodes share
@@ -80,7 +80,11 @@ class Cluster:
         gpus: float | None = None,
         ship: bool = False,
     ) -> None:
-        self.ray = _import()
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtra("the ray engine needs Ray: pip install 'utds[ray]'") from None
+        self.ray: Any = ray
         self.out, self.token = out.resolve(), uuid.uuid4().hex
         self.names = tuple(dict.fromkeys(name for job in jobs for name in job.lake))
         self.started = not self.ray.is_initialized()
@@ -156,14 +160,6 @@ class Cluster:
         if CACHE not in os.environ:  # each node has a folder of its own
             del found[CACHE]
         return found
-
-
-def _import() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("the ray engine needs Ray: pip install 'utds[ray]'") from None
-    return ray
 
 
 def _connect(ray: Any, address: str | None) -> None:

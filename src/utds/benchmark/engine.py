@@ -31,13 +31,11 @@ from rich.console import Console
 from utds.benchmark import search
 from utds.benchmark.cells import Cell, CellDir, datasets, locate, set_aside
 from utds.benchmark.matrix import Matrix
-from utds.benchmark.status import Status, shown
-from utds.benchmark.worker import Job, Worker, attempt, environment, gpu_of, variables
+from utds.benchmark.plan import Status, shown
+from utds.benchmark.worker import Job, Worker, attempt, environment, gpu_of, spawn, variables
 
 RETRIES = 3  # of a cell whose worker died or stumbled
 SAVING = 120.0  # seconds that a worker is given to write its checkpoint when all is stopped
-
-spawn = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in the middle of whatever they do
 
 
 @dataclass(eq=False)  # two idle slots are still two
@@ -116,7 +114,6 @@ def run(
         if retry and cell_dir.error:
             cell_dir.forgive()
     status = Status(name, found)
-    status.look()
     todo = [cell_dir for cell_dir in found if status.states[cell_dir] not in ("done", "failed")]
     if todo:
         work = jobs(todo, cells)

@@ -8,6 +8,7 @@ take memory of one: what stands below `attempt` never starts JAX, and importing 
 import contextlib
 import importlib.util
 import math
+import multiprocessing
 import os
 import socket
 import traceback
@@ -32,6 +33,8 @@ from utds.training.run_files import is_run
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 MEMORY = 0.9  # of a GPU, that workers divide; the rest is for its other users
 _ON_GPU = {"cuda", "gpu"}  # in JAX_PLATFORMS
+
+spawn = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in the middle of whatever they do
 
 
 class Refused(DataError):
@@ -148,7 +151,7 @@ def _for_cuda() -> bool:
 
 
 def default_workers(gpus: Sequence[str], each: float | None, cores: int) -> int:
-    """The default number of workers: one a GPU, or as many as `each` leaves room for; without GPUs, one a core."""
+    """The default number of workers: one per GPU, or as many as `each` leaves room for; without GPUs, one per core."""
     if not gpus or each == 0:
         return cores
     return max(1, math.floor(len(gpus) / (each or 1)))

@@ -226,12 +226,7 @@ class Collection:
         paths = sorted((self.folder / "policies").glob("*.safetensors"))
         if not paths:
             raise ConfigError(f"{self.folder} has no policy yet: collect more steps than the warm-up's")
-        returns = [serialization.read(path)[1].get("return") for path in paths]
-        for path, value in zip(paths, returns, strict=True):
-            if not isinstance(value, int | float):
-                raise DataError(
-                    f"{path} holds no return of its policy; remove it, and the next start evaluates it again"
-                )
+        returns = [_return(path) for path in paths]
         best = kinds.best_of(self.config.task, paths, returns)
         return kinds.build_ladder(
             self.config.task,
@@ -281,7 +276,15 @@ def _config(folder: Path) -> dict[str, Any]:
     found = files.read_json(folder / "config.json")
     if not isinstance(found, dict) or not {"task", "copies"} <= set(found):
         raise ConfigError(f"{folder / 'config.json'} tells of no collection; give the folder of one")
-    return {FORMER_NAMES.get(name, name): value for name, value in found.items()}
+    return {FORMER_NAMES.get(name) or name: value for name, value in found.items()}
+
+
+def _return(path: Path) -> float:
+    """The return at which a policy was evaluated."""
+    found = serialization.read(path)[1].get("return")
+    if not isinstance(found, int | float):
+        raise DataError(f"{path} holds no return of its policy; remove it, and the next start evaluates it again")
+    return found
 
 
 @partial(jax.jit, static_argnums=0)
