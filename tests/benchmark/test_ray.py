@@ -98,13 +98,13 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, tmp_path):
 
 def test_what_a_node_lacks_is_one_line(stored, tmp_path):
     token, names = tmp_path / TOKEN, ["tinymass-reach-top-left/random"]
-    assert "share" in Remote(1, {}).greet(tmp_path, "abc", names)
+    assert "share" in Remote(1, {}).check(tmp_path, "abc", names)
     token.write_text("of another folder")
-    assert f"doesn't see {tmp_path}" in Remote(1, {}).greet(tmp_path, "abc", names)
+    assert f"doesn't see {tmp_path}" in Remote(1, {}).check(tmp_path, "abc", names)
     token.write_text("abc")
-    assert Remote(1, {}).greet(tmp_path, "abc", names) is None
-    assert "no dataset walker-walk/nope" in Remote(1, {}).greet(tmp_path, "abc", [*names, "walker-walk/nope"])
-    assert Remote(1, {"walker-walk/nope": "shipped"}).greet(tmp_path, "abc", ["walker-walk/nope"]) is None
+    assert Remote(1, {}).check(tmp_path, "abc", names) is None
+    assert "no dataset walker-walk/nope" in Remote(1, {}).check(tmp_path, "abc", [*names, "walker-walk/nope"])
+    assert Remote(1, {"walker-walk/nope": "shipped"}).check(tmp_path, "abc", ["walker-walk/nope"]) is None
 
 
 def test_a_cluster_on_which_no_worker_starts_is_one_line():
@@ -145,7 +145,7 @@ def test_nodes_keep_their_own_programs(tmp_path, monkeypatch):
     (tmp_path / TOKEN).write_text("abc")
     monkeypatch.setattr("socket.gethostname", lambda: "node-7")
     try:
-        assert Remote(1, {"a": "shipped"}).greet(tmp_path, "abc", ["a"]) is None
+        assert Remote(1, {"a": "shipped"}).check(tmp_path, "abc", ["a"]) is None
         assert jax.config.jax_compilation_cache_dir == str(tmp_path / "cache" / "node-7")
     finally:
         jax.config.update("jax_compilation_cache_dir", before)

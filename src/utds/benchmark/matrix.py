@@ -36,7 +36,8 @@ from utds.errors import ConfigError, Error, hint
 
 FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
 COLUMNS = ("single", "next", "each", "all")
-# Keys that [search] may have too, of the settings to search on.
+# Keys that cells take over as they are; and those that [search] may have too, of the settings to search on.
+COMMON = ("source_kind", "rewards", "preset", "seeds", "first_seed", "episodes", "trust_dynamics")
 SETTINGS = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
 
 
@@ -71,7 +72,7 @@ class Matrix:
         Where nothing is shared, algorithms that become the same one are one cell, under that one's name. `only` names
         algorithms whose cells are wanted, and with them what they become when nothing is shared.
         """
-        found = once(self.all_cells(searched))
+        found = distinct(self.all_cells(searched))
         alone = {algorithms.entry(name).single_task for name in only}
         return [
             c for c in found if not only or c.algorithm_name in only or (not c.sources and c.algorithm_name in alone)
@@ -91,20 +92,14 @@ class Matrix:
                         kind=kind,
                         sources=sources,
                         column=column,
-                        source_kind=self.source_kind,
-                        rewards=self.rewards,
                         algorithm_name=algorithm,
-                        preset=self.preset,
                         fields=self._fields(algorithm) | dict(found.get(algorithm, {})) | chosen,
                         varied=tuple(chosen),
-                        seeds=self.seeds,
-                        first_seed=self.first_seed,
                         steps=steps,
                         eval_every=eval_every,
                         checkpoint_every=self.checkpoint_every or eval_every,
-                        episodes=self.episodes,
-                        trust_dynamics=self.trust_dynamics,
                         trials=self.search.trials if self.search and searched is not None else None,
+                        **{name: getattr(self, name) for name in COMMON},
                     )
 
     def search_cells(self, only: Sequence[str] = ()) -> list[Cell]:
@@ -137,9 +132,8 @@ class Matrix:
         others = tuple(t for t in tasks if t != task and (not self.sources or t in self.sources))
         if "single" in self.columns:
             yield "single", ()
-        if "next" in self.columns:
-            circle = (*tasks[here:], *tasks[:here])
-            yield from (("next", (other,)) for other in sorted(others, key=circle.index)[:1])
+        if "next" in self.columns and others:
+            yield "next", (min(others, key=(*tasks[here:], *tasks[:here]).index),)
         if "each" in self.columns:
             yield from (("each", (other,)) for other in others)
         if "all" in self.columns and len(others) > 1:  # all of one is `each` again
@@ -154,7 +148,7 @@ class Matrix:
         return [dict(zip(self.vary, values, strict=True)) for values in itertools.product(*self.vary.values())]
 
 
-def once(cells: Iterable[Cell]) -> list[Cell]:
+def distinct(cells: Iterable[Cell]) -> list[Cell]:
     """The cells without those that compute what another one does: CDS and CDS-Zero on own data alone are CQL.
 
     They stay apart where the matrix also runs CQL with other fields: a report would take that for their counterpart.
@@ -166,8 +160,8 @@ def once(cells: Iterable[Cell]) -> list[Cell]:
         groups.setdefault(key, []).append(cell)
     names, kept = {cell.name for cell in given}, []
     for (name, _), group in groups.items():
-        together = len(group) > 1 and (name not in names or name in {cell.name for cell in group})
-        kept += [group[0].alone or group[0]] if together else group
+        merged = len(group) > 1 and (name not in names or name in {cell.name for cell in group})
+        kept += [group[0].alone or group[0]] if merged else group
     return kept
 
 

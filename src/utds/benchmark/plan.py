@@ -224,17 +224,17 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Status:
-    """The state of every cell, looked up again at each `look`; what is done stays done."""
+    """The state of every cell, looked up again at each `refresh`; what is done stays done."""
 
     name: str
     dirs: Sequence[CellDir]
     states: dict[CellDir, State] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.look()
+        self.refresh()
         self.since, self.at_first = time.monotonic(), self.finished
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         for cell_dir in self.dirs:
             if self.states.get(cell_dir) != "done":
                 self.states[cell_dir] = cell_dir.state
@@ -321,7 +321,7 @@ def watch(matrix: Matrix, out: Path, once: bool = False) -> None:
 def _watch(status: Status, console: Console) -> None:
     with Live(console=console, auto_refresh=False) as live, contextlib.suppress(KeyboardInterrupt):
         while True:
-            status.look()
+            status.refresh()
             live.update(status.render(), refresh=True)
             if status.count("done", "failed") == len(status.dirs):
                 return
@@ -341,7 +341,7 @@ def shown(status: Status, console: Console) -> Iterator[Callable[[], None]]:
         nonlocal ended, looked
         if time.monotonic() - looked < EVERY:
             return
-        status.look()
+        status.refresh()
         before, ended, looked = ended, status.count("done", "failed"), time.monotonic()
         if live is not None:
             live.update(status.render(), refresh=True)
