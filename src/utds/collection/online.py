@@ -73,33 +73,24 @@ class Collection:
             Simulator(self.domain, self.config.copies) as simulator,
             progress.bar(f"collecting {self.config.task}", total=self.total_steps) as advance,
         ):
-            state, done = self._resume(advance)
-            for index in range(done, self._rounds):
-                episodes, state = self._round(index, state, advance, simulator)
-                with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
-                    np.savez(file, **episodes._asdict())
-                self._save_learner(index, state)
-                self._evaluate(index, state, advance)
-
-    def _resume(self, advance: Advance) -> tuple[State | None, int]:
-        """The learner after the last recorded round, made up for what a kill cut off, and how many rounds there are."""
-        for path in self._shared:
-            self._replay.add_round(self._read(path))
-        recorded = 0
-        while self._round_path(recorded).exists():
-            recorded += 1
-        done = min(recorded, self._rounds)
-        state, learnt = self._load_learner(recorded)
-        for index in range(done):
-            if index < learnt:
-                self._replay.add_round(self.load_round(index))
-                advance(self._round_steps)
-            else:
-                _, state = self._round(index, state, advance)
-                self._save_learner(index, state)
-            if index >= learnt - 1:
-                self._evaluate(index, state, advance)
-        return state, done
+            for path in self._shared:
+                self._replay.add_round(self._read(path))
+            recorded = 0
+            while self._round_path(recorded).exists():
+                recorded += 1
+            state, learnt = self._load_learner(recorded)
+            for index in range(self._rounds):
+                if index < learnt:
+                    self._replay.add_round(self.load_round(index))
+                    advance(self._round_steps)
+                else:  # a kill may have come between the record of a round and its learner
+                    episodes, state = self._round(index, state, advance, simulator if index >= recorded else None)
+                    if index >= recorded:
+                        with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
+                            np.savez(file, **episodes._asdict())
+                    self._save_learner(index, state)
+                if index >= learnt - 1:
+                    self._evaluate(index, state, advance)
 
     def _round(
         self, index: int, state: State | None, advance: Advance, simulator: Simulator | None = None
