@@ -212,7 +212,7 @@ class CellDir:
         self.note("failure", error=error)
         files.write_json(self.folder / "error.json", {"error": error})
 
-    def clear_error(self) -> None:
+    def forgive(self) -> None:
         """Let a failed cell be tried again."""
         (self.folder / "error.json").unlink(missing_ok=True)
 

@@ -112,7 +112,7 @@ def run(
         console.print(f"if another matrix made them, give each a folder of its own: --out, here {out}", highlight=False)
     if retry:
         for cell_dir in found:
-            cell_dir.clear_error()
+            cell_dir.forgive()
     status = Status(name, found)
     todo = [cell_dir for cell_dir in found if status.states[cell_dir] not in ("done", "failed")]
     if todo:
