@@ -17,15 +17,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from common import RATIO, fastest, require, table, verdict
+from common import RATIO, dm_control_environment, fastest, require, table, verdict
 from utds import domains
 from utds.algorithms.td3 import State
 from utds.collection import Collect
-from utds.collection.online import Collection, _act, _learn, learner
-from utds.collection.replay import Replay
+from utds.collection.online import Collection, Replay, _learn, learner
 from utds.data.pool import Batch
-from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
+from utds.evaluation import rollout
 from utds.evaluation.rollout import Episodes
 
 try:
@@ -33,10 +32,10 @@ try:
 except ImportError:  # torch is no dependency of the package
     Torch = None
 
-DOMAIN, TASK = "walker", "walk"
+DOMAIN, TASK = "walker", "walk"  # the task of `dm_control_environment` too
 STEPS = 60  # control steps of a measurement: of each copy here, of the one environment there
 REPEATS = 5
-RATIOS = (1.0, 0.5, 0.1)  # gradient steps an environment step: the released code's, our default, a thrifty one
+RATIOS = (1.0, 0.5, 0.1)  # gradient steps per environment step: the released code's, our default, a thrifty one
 REQUIRED = 1.5  # times the steps per second of one environment with PyTorch
 
 
@@ -44,24 +43,24 @@ def collecting(config: Collect, folder: Path) -> tuple[Callable[[], None], State
     """Rounds of collection after one of random actions; and the fresh learner that this one leaves."""
     collection = Collection(folder, config)
     simulator = Simulator(collection.domain, config.copies)
-    _, start = collection._round(simulator, None, 0, lambda *_: None)
+    _, start = collection._round(0, None, lambda *_: None, simulator)
     assert start is not None
     now, index = [jax.tree.map(np.array, start)], iter(range(1, REPEATS + 2))
 
     def run() -> None:
-        now[0] = jax.block_until_ready(collection._round(simulator, now[0], next(index), lambda *_: None)[1])
+        now[0] = jax.block_until_ready(collection._round(next(index), now[0], lambda *_: None, simulator)[1])
 
     return run, start
 
 
 class Ours:
-    """Our TD3, a gradient step a call."""
+    """Our TD3, one gradient step per call."""
 
     def __init__(self, config: Collect, state: State) -> None:
         self._algo, self._state, self._count = learner(config), jax.tree.map(np.array, state), itertools.count()
 
     def act(self, observations: np.ndarray) -> np.ndarray:
-        return np.asarray(_act(self._algo, self._state, observations))
+        return rollout.act(self._algo, self._state, observations)
 
     def update(self, columns: tuple[np.ndarray, ...]) -> None:
         batches = Batch(*(jnp.asarray(column[None]) for column in columns))
@@ -73,9 +72,10 @@ class Loop:
 
     def __init__(self, config: Collect, learner: "Ours | Torch") -> None:
         self._domain, task = domains.task(config.task)
-        self._config, self._learner = replace(config, copies=1), learner
-        self._env = quiet_import("dm_control.suite").load(DOMAIN, TASK, task_kwargs={"random": 0})
-        self._replay = Replay(self._domain, self._domain.tasks.index(task), self._config, REPEATS + 2)
+        self._config, self._learner = config, learner
+        self._env = dm_control_environment(DOMAIN)
+        one = replace(config, copies=1, update_ratio=1.0)  # the ratio is ours here: one copy can't have a smaller one
+        self._replay = Replay(self._domain, self._domain.tasks.index(task), one, REPEATS + 2)
         self._random = np.random.default_rng(0)
         self._round(lambda _: self._random.uniform(-1, 1, (1, self._domain.action_size)), learn=False)
 

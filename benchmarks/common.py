@@ -1,8 +1,13 @@
-"""What every benchmark shares: timing side by side, one table, and requirements that are checked."""
+"""What every benchmark shares: timing side by side, memory, one table, and requirements that are checked."""
 
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -51,6 +56,36 @@ def fastest(works: dict[str, Callable[[], object]], repeats: int = 5) -> dict[st
 def ratio(times: dict[str, list[float]], above: str, below: str) -> float:
     """The median over rounds of one work's time over another's."""
     return statistics.median(a / b for a, b in zip(times[above], times[below], strict=True))
+
+
+def memory_from_here() -> int:
+    """Bytes that this process holds; `peak_memory` counts from here on."""
+    Path("/proc/self/clear_refs").write_text("5")
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def peak_memory() -> int:
+    """The most bytes that this process has held at a time."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+def printed_by(script: str, *arguments: object) -> list[float]:
+    """The numbers that a script prints last, in a process of its own that can import this module."""
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
+    return [float(number) for number in done.stdout.split()]
+
+
+def dm_control_environment(name: str, **options: Any) -> Any:
+    """A domain of dm_control's as its users load it."""
+    from utds.domains.base import quiet_import
+
+    if name == "jaco":
+        return quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
+    domain, task = ("point_mass", "easy") if name == "pointmass" else (name, "walk")
+    return quiet_import("dm_control.suite").load(domain, task, {"random": 0}, **options)
 
 
 def table(title: str, rows: Sequence[dict[str, object]]) -> None:

@@ -7,26 +7,25 @@ it exists under Minari's root; everything else is made here.
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
-from common import BYTES, RATIO, fastest, require, rounds, table, verdict
+from common import BYTES, RATIO, dm_control_environment, fastest, printed_by, require, rounds, table, verdict
 from utds import domains
 from utds.data import ids, store
 from utds.data.dataset import Dataset
 from utds.data.formats import d4rl
+from utds.data.formats import importing as imports
 from utds.data.formats import table as table_file
 from utds.data.labelling import Known
 from utds.data.pool import Pool
 from utds.data.reward_model import LearnedReward
-from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 from utds.errors import DataError
 
@@ -37,20 +36,20 @@ CORRELATION = 0.95  # of a learned reward with the truth, required
 SOURCES = ("stand", "walk", "run", "flip")  # of the pool whose memory is measured
 
 MEMORY = """
+import sys
 import jax, numpy as np, tempfile, utds
+from common import memory_from_here, peak_memory
 from utds.data.dataset import Dataset
 small = Dataset.from_arrays(np.zeros((11, 24)), np.zeros((10, 6)), np.zeros(10))
 jax.block_until_ready(utds.share(small).columns)  # everything is imported and compiled
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-before = int(open("/proc/self/statm").read().split()[1]) * 4096
-pool = utds.share(*(utds.load(f"walker-{task}/replay") for task in TASKS))
+before = memory_from_here()
+trust, *tasks = sys.argv[1:]
+pool = utds.share(*(utds.load(f"walker-{task}/replay") for task in tasks))
 jax.block_until_ready(pool.columns)
-def peak():
-    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
-made = peak() - before
+made = peak_memory() - before
 algorithm, out = utds.make_algorithm("utds", "paper"), tempfile.mkdtemp() + "/run"
-utds.train(pool, algorithm, steps=3, out=out, evaluate=None, trust_dynamics=TRUST)
-print(made, sum(leaf.nbytes for leaf in jax.tree.leaves(pool.columns)), peak())
+utds.train(pool, algorithm, steps=3, out=out, evaluate=None, trust_dynamics=trust == "True")
+print(made, sum(leaf.nbytes for leaf in jax.tree.leaves(pool.columns)), peak_memory())
 """
 
 
@@ -69,10 +68,7 @@ def rollout_states(name: str, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 def dm_control_loop(name: str, states: np.ndarray):
     """One state after the other, as dm_control's users relabel: set it, then ask the task for its reward."""
-    if name == "jaco":
-        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
-    else:
-        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
+    env = dm_control_environment(name)
     env.reset()
 
     def run() -> list[float]:
@@ -127,11 +123,9 @@ def walker_like(task: str, seed: int) -> Dataset:
     )
 
 
-def pool_memory(trust: bool) -> list[int]:
+def pool_memory(trust: bool) -> list[float]:
     """Bytes: peak of making a pool of all sources, its columns, and peak of the process that then trains on it."""
-    command = [sys.executable, "-c", MEMORY.replace("TASKS", repr(SOURCES)).replace("TRUST", repr(trust))]
-    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [int(number) for number in printed.split()]
+    return printed_by(MEMORY, trust, *SOURCES)
 
 
 def loading_and_memory() -> None:
@@ -151,35 +145,19 @@ def loading_and_memory() -> None:
     require("loading, over numpy", times["ours"] / times["numpy"], most=3, noise=RATIO)
     require("memory of a pool, over its columns", peak / columns, most=1.3, noise=BYTES)
     require("memory of training, over the pool's columns", training / columns, most=most, noise=BYTES)
+
+    def row(what: str, ours: float, reference: float, most: str) -> dict[str, object]:
+        shown = [f"{value / 1e6:.0f} MB" if value > 1e6 else f"{value:.3f} s" for value in (ours, reference)]
+        ratio = f"{ours / reference:.2f}×"
+        return {"what": what, "ours": shown[0], "reference": shown[1], "ratio": ratio, "at most": most}
+
+    loading = f"loading {EPISODES * STEPS / 1e6:g}M transitions, over numpy reading the same {size:.0f} MB"
+    trusted = "peak memory of training UTDS on it, all in all, dynamics trusted, over its columns"
     rows = [
-        {
-            "what": f"loading {EPISODES * STEPS / 1e6:g}M transitions, over numpy reading the same {size:.0f} MB",
-            "ours": f"{times['ours']:.3f} s",
-            "reference": f"{times['numpy']:.3f} s",
-            "ratio": f"{times['ours'] / times['numpy']:.2f}×",
-            "at most": "3×",
-        },
-        {
-            "what": "peak memory of a four-source pool, over its columns",
-            "ours": f"{peak / 1e6:.0f} MB",
-            "reference": f"{columns / 1e6:.0f} MB",
-            "ratio": f"{peak / columns:.2f}×",
-            "at most": "1.3×",
-        },
-        {
-            "what": "peak memory of training UTDS on it, all in all, dynamics trusted, over its columns",
-            "ours": f"{training / 1e6:.0f} MB",
-            "reference": f"{columns / 1e6:.0f} MB",
-            "ratio": f"{training / columns:.2f}×",
-            "at most": f"1.5× + 700 MB: {most:.2f}×",
-        },
-        {
-            "what": "the same, after the check of dynamics",
-            "ours": f"{checked / 1e6:.0f} MB",
-            "reference": f"{columns / 1e6:.0f} MB",
-            "ratio": f"{checked / columns:.2f}×",
-            "at most": "–",
-        },
+        row(loading, times["ours"], times["numpy"], "3×"),
+        row("peak memory of a four-source pool, over its columns", peak, columns, "1.3×"),
+        row(trusted, training, columns, f"1.5× + 700 MB: {most:.2f}×"),
+        row("the same, after the check of dynamics", checked, columns, "–"),
     ]
     table("store and pool", rows)
 
@@ -188,14 +166,13 @@ IMPORTED = 500_000  # steps of the files that are imported
 READING_AND_WRITING = 1.0  # required: at most the time of the format's library and Minari's own writer
 IMPORT_MEMORY = """
 import sys
+from common import memory_from_here, peak_memory
 from utds.data.formats import importing
 options = importing.Options()
 importing.load([(sys.argv[2], "robot/small")], options)  # a small file: everything is imported
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-before = int(open("/proc/self/statm").read().split()[1]) * 4096
+before = memory_from_here()
 made = importing.load([(sys.argv[1], "robot/a")], options)[0].dataset
-peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(peak - before, sum(made.column(name).nbytes for name in made.columns))
+print(peak_memory() - before, sum(made.column(name).nbytes for name in made.columns))
 """
 
 
@@ -259,9 +236,7 @@ def pick(arrays: dict[str, np.ndarray], *names: str) -> np.ndarray:
 
 def imported(path: Path) -> None:
     """As `utds data import` does it: recognised, checked, stored with a digest and flushed to the disk."""
-    from utds.data.formats import importing
-
-    importing.save(importing.load([(str(path), "robot/a")], importing.Options()), overwrite=True)
+    imports.save(imports.load([(str(path), "robot/a")], imports.Options()), overwrite=True)
 
 
 def importing(folder: Path) -> None:
@@ -297,8 +272,7 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
         "stored": lambda: stored_by_minari(library(path)),
     }
     times = {name: min(found) for name, found in rounds(works, 5, time.process_time).items()}
-    command = [sys.executable, "-c", IMPORT_MEMORY, str(path), str(folder / f"small{path.suffix}")]
-    peak, size = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    peak, size = printed_by(IMPORT_MEMORY, path, folder / f"small{path.suffix}")
     plain, whole = times["read"] / times["library read"], times["import"] / times["stored"]
     require(f"import of {path.name}, over the library and Minari", whole, most=READING_AND_WRITING, noise=RATIO)
     require(f"peak memory of importing {path.name}, over the dataset", peak / size, most=1.5, noise=BYTES)
@@ -316,9 +290,7 @@ def import_row(folder: Path, path: Path, library: Callable[[Path], dict[str, np.
 
 def formats_read(path: Path) -> Dataset:
     """Recognised, read and checked; nothing stored."""
-    from utds.data.formats import importing
-
-    return importing.load([(str(path), "robot/a")], importing.Options())[0].dataset
+    return imports.load([(str(path), "robot/a")], imports.Options())[0].dataset
 
 
 DRAWS = 500  # batches of 256 transitions
@@ -384,17 +356,10 @@ def learned_reward() -> None:
 def main() -> None:
     relabelling()
     learned_reward()
-    with tempfile.TemporaryDirectory() as folder:
-        kept = os.environ.get("MINARI_DATASETS_PATH")
-        os.environ["MINARI_DATASETS_PATH"] = str(Path(folder))
-        try:
-            sampling()
-            loading_and_memory()
-            importing(Path(folder))
-        finally:
-            os.environ.pop("MINARI_DATASETS_PATH")
-            if kept is not None:
-                os.environ["MINARI_DATASETS_PATH"] = kept
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"MINARI_DATASETS_PATH": folder}):
+        sampling()
+        loading_and_memory()
+        importing(Path(folder))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from functools import partial
 import jax
 import numpy as np
 
-from common import RATIO, fastest, require, table, verdict
+from common import RATIO, dm_control_environment, fastest, require, table, verdict
 from utds import algorithms, domains, training
 from utds.algorithms import Policy, Spec
-from utds.domains.base import quiet_import
 from utds.evaluation import rollout
 
 EPISODES = 10
@@ -25,13 +24,9 @@ def policy(name: str):
 
 
 def plain(name: str, act):
-    """One episode after the other, one observation a call: how the policy would be evaluated with dm_control alone."""
-    domain = domains.get(name)
-    if name == "jaco":
-        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
-    else:
-        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
-    centre, half = domain.action_range
+    """One episode after the other, one observation per call: how a policy is evaluated with dm_control alone."""
+    env = dm_control_environment(name)
+    centre, half = domains.get(name).action_range
 
     def episode() -> None:
         step = env.reset()
@@ -46,8 +41,7 @@ def plain(name: str, act):
 def main() -> None:
     rows = []
     for name in STEPS:
-        act = policy(name)
-        domain = domains.get(name)
+        act, domain = policy(name), domains.get(name)
         works = {
             "ours": lambda domain=domain, act=act: rollout.returns(domain, act, EPISODES, seed=0),
             "plain": plain(name, act),

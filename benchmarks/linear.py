@@ -20,7 +20,7 @@ CHUNK = 100  # datasets at a time: what the theory page uses
 
 
 def row_by_row(mdp: LinearMDP, data: Transitions, penalty: float) -> NDArray[np.float64]:
-    """Pessimistic value iteration on the first dataset as a textbook writes it: one regression a step on its rows."""
+    """Pessimistic value iteration on the first dataset as a textbook writes it: one regression per step on its rows."""
     flat, values = mdp.features.reshape(-1, mdp.width), np.zeros(mdp.states)
     for t in reversed(range(mdp.horizon)):
         rows = mdp.features[data.states[0, t], data.actions[0, t]]
@@ -78,7 +78,7 @@ def main() -> None:
     total = drawing + learning
     require("linear: seconds allowed over taken", ALLOWED / total, least=1, noise=CLOCK)
     table(
-        f"{DATASETS} datasets, d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples a step",
+        f"{DATASETS} datasets, d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples per step",
         [
             {
                 "draw s": drawing,
@@ -94,7 +94,7 @@ def main() -> None:
     table("cost against d, 100 datasets", [{"d": d, "s": s, "ratio to d = 4": s / rows[0][1]} for d, s in rows])
     rows = [(samples, sum(experiment(samples=samples, datasets=100)[:2])) for samples in (100, 300, 1000, 3000, 10_000)]
     table(
-        "cost against samples a step, 100 datasets",
+        "cost against samples per step, 100 datasets",
         [{"samples": n, "s": s, "ratio to 100": s / rows[0][1], "ratio of samples": n / 100} for n, s in rows],
     )
 

@@ -8,8 +8,6 @@ import csv
 import json
 import os
 import resource
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,11 +16,10 @@ from unittest import mock
 
 import numpy as np
 
-from common import BYTES, CLOCK, require, table, verdict
+from common import BYTES, CLOCK, printed_by, require, table, verdict
 from utds import algorithms, report
 from utds.benchmark import cells, engine, plan
 from utds.benchmark.matrix import parse
-from utds.benchmark.status import Status
 
 ALGORITHMS = ("utds", "pbrl", "cql", "cds", "cds-zero", "uds", "bc", "td3bc")
 MATRIX = {
@@ -62,12 +59,9 @@ def main() -> None:
 
 def lake() -> None:
     """A process that loads the datasets, over the columns that it makes of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        surroundings = os.environ | {"MINARI_DATASETS_PATH": folder}
-        for script in (MAKE, LOAD):  # two processes: what was needed for making them doesn't count
-            arguments = [sys.executable, "-c", script, str(SOURCES), str(EPISODES), str(STEPS)]
-            done = subprocess.run(arguments, check=True, capture_output=True, text=True, env=surroundings)
-    peak, columns, seconds = map(float, done.stdout.split())
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"MINARI_DATASETS_PATH": folder}):
+        printed_by(MAKE, SOURCES, EPISODES, STEPS)
+        peak, columns, seconds = printed_by(LOAD, SOURCES)  # what was needed for making them doesn't count
     require("load: memory of a lake, over its columns", peak / columns, most=OVER_COLUMNS, noise=BYTES)
     row = {
         "transitions": SOURCES * EPISODES * STEPS,
@@ -93,17 +87,16 @@ for seed in range(sources):
 LOAD = """
 import sys, time
 import jax, numpy as np, utds
+from common import memory_from_here, peak_memory
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
 small = Dataset.from_arrays(np.zeros((11, 24)), np.zeros((10, 6)), np.zeros(10))
 jax.block_until_ready(utds.share(small).columns)  # everything is imported and compiled
-open("/proc/self/clear_refs", "w").write("5")  # the peak counts from here
-before, begun = int(open("/proc/self/statm").read().split()[1]) * 4096, time.process_time()
+before, begun = memory_from_here(), time.process_time()
 lake = Lake([utds.load(f"walker-walk/part{seed}") for seed in range(int(sys.argv[1]))])
 jax.block_until_ready(lake.columns)
 seconds = time.process_time() - begun
-peak = next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(peak - before, sum(leaf.nbytes for leaf in jax.tree.leaves(lake.columns)), seconds)
+print(peak_memory() - before, sum(leaf.nbytes for leaf in jax.tree.leaves(lake.columns)), seconds)
 """
 
 
@@ -116,8 +109,9 @@ def _timed(out: Path) -> Iterator[tuple[str, float, str]]:
     yield "locate", _seconds(lambda: dirs.extend(cells.locate(found, out))), f"{len(dirs)} folders"
     for number, cell_dir in enumerate(dirs):
         _run_directory(cell_dir, number, seeds=RUNS // len(dirs) + (number < RUNS % len(dirs)))
-    status = Status("load", dirs)
-    yield "status", _seconds(lambda: (status.look(), status.render())), status.headline()
+    seen: list[plan.Status] = []
+    seconds = _seconds(lambda: (seen.append(plan.Status("load", dirs)), seen[0].render()))
+    yield "status", seconds, seen[0].headline()
     yield (
         "resume",
         _seconds(lambda: (engine.run("load", found, out, start=_no_engine), engine.jobs(dirs, found))),

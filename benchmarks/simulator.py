@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import mujoco
 import numpy as np
 
-from common import RATIO, fastest, require, table, verdict
+from common import RATIO, dm_control_environment, fastest, require, table, verdict
 from utds import domains
-from utds.domains.base import quiet_import
 from utds.domains.simulator import Simulator
 
 COPIES = 10
@@ -21,13 +20,8 @@ OF_BARE = {"walker": 0.7, "quadruped": 0.7}
 
 def dm_control_loop(name: str, actions: np.ndarray):
     """One environment of dm_control stepped through all actions, as its users write it."""
-    if name == "jaco":
-        env = quiet_import("dm_control.manipulation").load("reach_site_features", seed=0)
-    elif name == "pointmass":
-        timing = {"control_timestep": domains.get(name).control_timestep}
-        env = quiet_import("dm_control.suite").load("point_mass", "easy", {"random": 0}, environment_kwargs=timing)
-    else:
-        env = quiet_import("dm_control.suite").load(name, "walk", task_kwargs={"random": 0})
+    timing = {"control_timestep": domains.get(name).control_timestep}
+    env = dm_control_environment(name, **({"environment_kwargs": timing} if name == "pointmass" else {}))
     centre, half = domains.get(name).action_range
     controls = centre + half * actions.reshape(-1, actions.shape[-1])
     env.reset()
@@ -41,7 +35,7 @@ def dm_control_loop(name: str, actions: np.ndarray):
 
 
 def bare(name: str, actions: np.ndarray):
-    """The same number of physics steps with nothing around them: a thread a core, each with its own data."""
+    """The same number of physics steps with nothing around them: one thread per core, each with its own data."""
     domain, threads = domains.get(name), os.cpu_count() or 1
     centre, half = domain.action_range
     data = [mujoco.MjData(domain.model) for _ in range(COPIES)]

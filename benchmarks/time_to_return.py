@@ -13,7 +13,7 @@ import jax
 from common import CLOCK, require, table, verdict
 from utds import algorithms, evaluation
 from utds.algorithms import Algorithm, Policy, Spec
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data.lake import share
 from utds.data.pool import Pool
 from utds.evaluation.rollout import act
@@ -77,7 +77,7 @@ def race(pool: Pool, steps: int) -> dict[str, Racer]:
 def robot(name: str) -> list[dict[str, object]]:
     own, other, few, many = SETTINGS[name]
     data = [(own, "medium-replay", few), (other, "replay", many)]
-    pool = share(*(kinds.generate(ladder.load(f"{name}-{task}"), kind, n, SEED) for task, kind, n in data))
+    pool = share(*(kinds.generate(kinds.load_ladder(f"{name}-{task}"), kind, n, SEED) for task, kind, n in data))
     racers = race(pool, algorithms.default_steps(algorithms.make("utds"), pool))
     of_its_best = {label: racer.reached(ENOUGH * max(v for _, v in racer.curve)) for label, racer in racers.items()}
     quicker = (of_its_best["td3bc"] or 0.0) / (of_its_best["utds"] or 1.0)

@@ -8,7 +8,7 @@ from utds.collection import Collect
 
 
 class Torch:
-    """Actor, twin critics and their targets; one gradient step a call."""
+    """Actor, twin critics and their targets; one gradient step per call."""
 
     def __init__(self, config: Collect, observation_size: int, action_size: int) -> None:
         self._config, self._discount = config, config.discount**config.n_step

@@ -11,7 +11,7 @@ import numpy as np
 from common import require, table, verdict
 from utds import algorithms
 from utds.algorithms import Policy, Spec, base
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.data.pool import Pool
@@ -40,7 +40,7 @@ def auroc(unknown: np.ndarray, known: np.ndarray) -> float:
 
 
 def recorded(domain: str, task: str, kind: str, episodes: int) -> Dataset:
-    return kinds.generate(ladder.load(f"{domain}-{task}"), kind, episodes, SEED)
+    return kinds.generate(kinds.load_ladder(f"{domain}-{task}"), kind, episodes, SEED)
 
 
 def measured(policy: Policy, algorithm: base.Algorithm, pool: Pool, left_out: Dataset) -> dict[str, object]:

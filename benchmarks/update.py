@@ -26,13 +26,13 @@ from utds.training import loop
 OBSERVATION, ACTION = 24, 6  # walker
 EDGE = 2048  # of the yardstick's matrices
 PRODUCTS = 8  # of the yardstick a measurement, about as long as the steps
-STEPS = 3  # gradient steps a measurement
+STEPS = 3  # gradient steps per measurement
 PAPER = "paper (batch 1024, N 5, K 3)"
 KEY = jax.random.key(0)
 
 
 def products(inputs: int, outputs: int, layers: int, width: int) -> tuple[int, int]:
-    """FLOPs a row of an MLP's forward pass, and of its input gradients from the second layer on."""
+    """FLOPs per row of an MLP's forward pass, and of its input gradients from the second layer on."""
     inner = (layers - 1) * width**2 + width * outputs
     return 2 * (inputs * width + inner), 2 * inner
 
@@ -43,7 +43,7 @@ def flops(algo: Any) -> float:
     ensemble = isinstance(algo, UTDS)
     actor_width = getattr(algo, "actor_width", None) or algo.width
     pi, pi_inner = products(OBSERVATION, ACTION if ensemble else 2 * ACTION, algo.layers, actor_width)
-    learnt = 1 + (algo.ood_actions if ensemble else 3 * algo.num_actions)  # critic rows a transition
+    learnt = 1 + (algo.ood_actions if ensemble else 3 * algo.num_actions)  # critic rows per transition
     critics = algo.num_critics * (q + learnt * (2 * q + q_inner))
     judged = 2 + bool(ensemble and algo.bc_weight)  # critics' passes for the policy; one more for the behaviour term
     policy = (2 * pi + pi_inner + algo.num_critics * judged * q) / getattr(algo, "policy_delay", 1)
@@ -132,7 +132,7 @@ def efficiency(pool: Pool, product: Callable[[], object]) -> None:
         rows.append(
             {
                 "preset": name if " " in name else f"{name} paper",
-                "GFLOP a step": (flops(algo) + selection_flops(algo)) / 1e9,
+                "GFLOP per step": (flops(algo) + selection_flops(algo)) / 1e9,
                 "ms per step": 1e3 * min(times["full"]) / STEPS,
                 "of the product's FLOP/s": f"{speed:.2f}",
                 "required": "–" if least is None else f"≥ {least:.2f}",

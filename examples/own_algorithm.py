@@ -28,9 +28,9 @@ utds.register_algorithm("gentle-td3", GentleTD3, label="Gentle TD3")
 
 
 def main(out: str = "runs/gentle-td3", steps: int = 2_000) -> utds.Run:
-    from utds.collection import kinds, ladder
+    from utds.collection import kinds
 
-    data = kinds.generate(ladder.load("pointmass-reach-top-left"), "medium-replay", episodes=20, seed=0)
+    data = kinds.generate(kinds.load_ladder("pointmass-reach-top-left"), "medium-replay", episodes=20, seed=0)
     run = utds.train(utds.share(data), GentleTD3(effort=0.3, width=64), steps=steps, out=out, episodes=2, resume=True)
     print(run.evaluate(episodes=2))
     print(f"wrote {run.export(f'{out}/policy.onnx')}")

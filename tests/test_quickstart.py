@@ -1,11 +1,18 @@
-"""The quickstart's methods: what each may read, and how its curve is named and coloured, as the registry says."""
+"""The quickstart's methods: what each may read, and how its curve is named and coloured, as the registry says.
 
+Its data is stored, so that other commands find what its runs were trained on.
+"""
+
+import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 from matplotlib.colors import to_hex
 
 from utds import algorithms, quickstart, training
+from utds.cli import main
+from utds.data import store
 from utds.data.dataset import Dataset
 from utds.evaluation import Evaluation
 
@@ -51,3 +58,23 @@ def test_the_verdict_says_what_came_out():
 
     assert quickstart.verdict(found(pbrl=1, cql=2, cds=9, utds=5)).startswith("Sharing with UTDS brought 5: own data")
     assert quickstart.verdict(found(pbrl=6, cql=2, cds=9, utds=5)).startswith("This time sharing with UTDS brought 5")
+
+
+def test_its_data_is_stored_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "datasets"))
+    small = replace(quickstart.STORIES["pointmass"], episodes=3, share_episodes=4)
+    own, (other,) = quickstart.data(small, seed=0)
+    assert [store.load(data.name).digest for data in (own, other)] == [own.digest, other.digest]
+    assert (own.episodes, other.episodes) == (3, 4)
+    before = [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.hdf5"))]
+    assert quickstart.data(small, seed=0)[0].digest == own.digest
+    assert [path.stat().st_mtime_ns for path in sorted(tmp_path.rglob("*.hdf5"))] == before
+    assert quickstart.data(replace(small, episodes=2), seed=0)[0].episodes == 2  # another version's is replaced
+
+
+def test_json(monkeypatch, capsys):
+    found = [("UTDS", Evaluation("pointmass-reach-top-right", (1.0, 3.0)))]
+    monkeypatch.setattr(quickstart, "run", lambda *args: found)
+    main(["quickstart", "--json"])
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert (entry["method"], entry["mean"], entry["returns"]) == ("UTDS", 2.0, [1.0, 3.0])

@@ -9,7 +9,7 @@ is measured on own data, on shared data, and at the main task's best shipped pol
 import numpy as np
 import tyro
 
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.uncertainty.measure import _points, fit_common, times
 
 PAIRS = {  # main task, whose data is shared
@@ -30,10 +30,10 @@ def main(own: int = 20, shared: int = 60, seed: int = 0) -> None:
     """
     print("| main task | shared | own data | shared data | best policy's actions |\n|---|---|---|---|---|")
     for task, other in PAIRS.items():
-        policies = ladder.load(task)
+        policies = kinds.load_ladder(task)
         datasets = [
             kinds.generate(policies, "medium-replay", own, seed),
-            kinds.generate(ladder.load(other), "replay", shared, seed),
+            kinds.generate(kinds.load_ladder(other), "replay", shared, seed),
         ]
         points = [_points(data, 4000) for data in datasets]
         act = policies.act(len(policies) - 1)

@@ -18,7 +18,7 @@ import tyro
 
 from utds import files
 from utds.adviser import dynamics
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data.dataset import Dataset
 from utds.domains import walker
 from utds.domains.base import Domain
@@ -65,7 +65,7 @@ def late(dataset: Dataset, features: list[int]) -> Dataset:
 
 def recorded(task: str, kind: str, episodes: int, seed: int, robot: Domain) -> Dataset:
     """A kind of data of a task's ladder, on another robot."""
-    parts = kinds._plan(ladder.load(task), kind, episodes, seed)
+    parts = kinds._plan(kinds.load_ladder(task), kind, episodes, seed)
     blocks = (
         rollout.record(robot, kinds._noisy(act, robot, noise, [seed, part]), count, seed + part, explore)
         for part, (act, count, noise, explore) in enumerate(parts)
@@ -79,7 +79,7 @@ def candidates(main: str, episodes: int, altered: tuple[str, ...]) -> Iterator[t
     for name in [f"{task}/{kind}" for kind in GENUINE for task in TASKS]:
         if name != main:
             task, kind = name.split("/")
-            yield "nothing", name, kinds.generate(ladder.load(task), kind, episodes, seed=0)
+            yield "nothing", name, kinds.generate(kinds.load_ladder(task), kind, episodes, seed=0)
     robots = {"gravity + 20 %": heavier()} | {f"{name}'s gear halved": weaker(i) for i, name in enumerate(MOTORS)}
     for name in altered:
         task, kind = name.split("/")
@@ -103,7 +103,7 @@ def main(
         out: markdown file to write
     """
     task, kind = main.split("/")
-    own = kinds.generate(ladder.load(task), kind, episodes, seed=0)
+    own = kinds.generate(kinds.load_ladder(task), kind, episodes, seed=0)
     lines = [f"| changed | data | verdict | p | comparable with {main} | episodes |", "|---|---|---|---|---|---|"]
     every = candidates(main, episodes, altered)
     while group := list(islice(every, TOGETHER)):

@@ -15,7 +15,7 @@ import tyro
 from scipy.stats import spearmanr
 
 from utds import domains, files
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data.lake import share
 from utds.evaluation import fqe, rollout
 
@@ -26,14 +26,14 @@ def truth(task: str, rung: int, kind: str, discount: float, episodes: int) -> fl
     """The mean of Σ γᵗ r over episodes of a policy on the simulator."""
     domain, found = domains.task(task)
     played = rollout.record(
-        domain, ladder.load(task).act(rung), episodes, seed=777, exploration_start=kind in EXPLORING
+        domain, kinds.load_ladder(task).act(rung), episodes, seed=777, exploration_start=kind in EXPLORING
     )
     return float(np.mean(played.rewards[:, :, domain.tasks.index(found)] @ discount ** np.arange(domain.steps)))
 
 
 def lines(task: str, kind: str, episodes: int, seed: int, judge: fqe.FQE, true: dict[int, float]) -> list[str]:
     """A table of one dataset: what each policy is worth, its estimate, and how much of it lies outside the data."""
-    rungs = ladder.load(task)
+    rungs = kinds.load_ladder(task)
     pool = share(kinds.generate(rungs, kind, episodes, seed))
     found = judge.evaluate({str(rung): rungs.act(rung) for rung in true}, pool, seed)
     recorded = fqe.recorded(pool, judge.discount)
@@ -84,7 +84,7 @@ def main(
         discount: γ
     """
     options: dict[str, Any] = {"steps": steps, "width": width, "num_critics": num_critics, "discount": discount}
-    judge, chosen = fqe.FQE(**options), rungs or range(len(ladder.load(task)))
+    judge, chosen = fqe.FQE(**options), rungs or range(len(kinds.load_ladder(task)))
     true = {rung: truth(task, rung, kind, discount, played) for rung in chosen}
     text: list[str] = []
     for seed in range(seeds):

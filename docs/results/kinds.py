@@ -9,7 +9,7 @@ import numpy as np
 from rich.progress import track
 
 from utds import domains, figures
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.domains import Task
 
 HERE = Path(__file__).parent
@@ -20,7 +20,7 @@ COLOURS = (figures.SKY, figures.ORANGE, figures.PURPLE, figures.BLUE, figures.GR
 
 def main() -> None:
     tasks = [(f"{domain}-{task.name}", task) for domain in domains.names() for task in domains.get(domain).tasks]
-    tasks = [(name, task) for name, task in tasks if (ladder.FOLDER / f"{name}.safetensors").exists()]
+    tasks = [(name, task) for name, task in tasks if (kinds.FOLDER / f"{name}.safetensors").exists()]
     print("| task | best policy | of reference | medium, of best | run |\n|---|---|---|---|---|")
     for name, task in tasks:
         print(row(name, task))
@@ -29,7 +29,7 @@ def main() -> None:
 
 def row(name: str, task: Task) -> str:
     """One task's line of the table; the returns are those that the ladder's file tells."""
-    rungs = ladder.load(name)
+    rungs = kinds.load_ladder(name)
     best, error = rungs.returns[-1], rungs.errors[-1]
     public = task.reference if not task.own_reference else None
     share = f"{best / public:.0%}" if public else "–"
@@ -41,7 +41,8 @@ def draw(names: list[str]) -> None:
     """A box of returns a kind, a panel a task, a row a domain."""
     with figures.panels(4, 7.2, 0.5 * len(names), rows=len(names) // 4, sharex=True, sharey="row") as (figure, panels):
         for axes, name in track(list(zip(panels, names, strict=True)), description="rolling out"):
-            boxes(axes, [kinds.generate(ladder.load(name), kind, EPISODES, seed=0).returns for kind in kinds.KINDS])
+            found = kinds.load_ladder(name)
+            boxes(axes, [kinds.generate(found, kind, EPISODES, seed=0).returns for kind in kinds.KINDS])
             axes.set_title(name.replace("pointmass", "point mass").replace("-reach-", "\n"))
         for axes in panels[::4]:
             axes.set_ylabel("return")

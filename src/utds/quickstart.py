@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from utds import algorithms, domains, evaluation, figures, terminal, training
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
@@ -98,7 +98,8 @@ def data(story: Story, seed: int) -> tuple[Dataset, list[Dataset]]:
     """
 
     def stored(task: str, kind: str, episodes: int) -> Dataset:
-        made, id = kinds.generate(ladder.load(task), kind, episodes, seed), f"{task}/quickstart-{kind}-seed-{seed}"
+        made = kinds.generate(kinds.load_ladder(task), kind, episodes, seed)
+        id = f"{task}/quickstart-{kind}-seed-{seed}"
         with contextlib.suppress(DataError):  # there is none yet, or it was damaged
             if (there := store.load(id)).digest == made.digest:
                 return there

@@ -1,9 +1,11 @@
 """A tiny matrix with its data, and ways to run it."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,12 @@ def path(tmp_path) -> Path:
 @pytest.fixture
 def matrix(tiny, path) -> Matrix:
     return load(str(path))
+
+
+@pytest.fixture
+def events() -> Callable[[Path], list[str]]:
+    """What happened to the cell in a folder, in order."""
+    return lambda cell: [json.loads(line)["event"] for line in (cell / "events.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture

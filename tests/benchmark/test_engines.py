@@ -26,13 +26,6 @@ def scores(out: Path) -> dict[str, list[bytes]]:
     return {path.name: [(path / name).read_bytes() for name in SCORES] for path in sorted((out / "cells").iterdir())}
 
 
-def finishes(out: Path) -> Counter[str]:
-    lines = [
-        (p.parent.name, json.loads(x)) for p in out.glob("cells/*/events.jsonl") for x in p.read_text().splitlines()
-    ]
-    return Counter(name for name, line in lines if line["event"] == "finish")
-
-
 def children(pid: int) -> list[int]:
     """Ids of the workers of a running matrix."""
     found = []
@@ -84,7 +77,7 @@ def work(stored, matrix, tmp_path):
     return work
 
 
-def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, work, matrix, tmp_path):
+def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, work, matrix, events, tmp_path):
     killed = tmp_path / "killed"
     for who in ("all", "parent", "worker"):
         process, before = start(killed, "--workers=2"), logged(killed)
@@ -101,12 +94,12 @@ def test_kills_at_random_moments_change_no_score_and_repeat_no_cell(start, work,
     for job in work("whole")[1]:
         here.run(job)
     assert scores(killed) == scores(tmp_path / "whole")
-    assert max(finishes(killed).values()) == 1 and len(scores(killed)) == 8
+    assert max(events(cell).count("finish") for cell in (killed / "cells").iterdir()) == 1 and len(scores(killed)) == 8
     again = engine.run("again", list(matrix.cells()), killed, start=pytest.fail)  # no engine: nothing is left to do
     assert again.count("done") == 8
 
 
-def test_a_cell_equals_the_command_that_is_said_to_reproduce_it(work, tmp_path):
+def test_a_cell_equals_the_command_that_is_said_to_reproduce_it(work, events, tmp_path):
     _, jobs = work("matrix")
     worker, cell_dir = Worker(threads=1), jobs[-1].cell_dir
     worker.run(jobs[-1])
@@ -114,9 +107,9 @@ def test_a_cell_equals_the_command_that_is_said_to_reproduce_it(work, tmp_path):
     main([*command.split()[1:], "--out", str(tmp_path / "by-hand")])
     for name in SCORES:
         assert (tmp_path / "by-hand" / name).read_bytes() == (cell_dir.folder / name).read_bytes(), name
-    starts = len(cell_dir.events())
+    starts = len(events(cell_dir.folder))
     worker.run(jobs[-1])  # finished work is not done again
-    assert len(cell_dir.events()) == starts and cell_dir.state == "done"
+    assert len(events(cell_dir.folder)) == starts and cell_dir.state == "done"
 
 
 def test_changed_data_is_new_work_and_the_old_is_set_aside(work, tiny, tmp_path):

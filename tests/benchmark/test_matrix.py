@@ -7,7 +7,6 @@ import pytest
 
 from utds.benchmark import plan
 from utds.benchmark.matrix import load, parse, shipped
-from utds.benchmark.status import duration
 from utds.cli import main
 from utds.errors import ConfigError, DataError
 
@@ -163,7 +162,7 @@ def test_a_fingerprint_sees_the_version(monkeypatch):
         ('tasks = ["walker-walk"]\n[vary]\nbeta = [1.0]', "there is no field of utds called 'beta'"),
         ('tasks = ["walker-walk"]\n[vary]\nbeta_ood = 1.0', "must be a table of lists of values"),
         ('tasks = ["walker-walk"]\npreset = "papre"', "did you mean paper?"),
-        ('tasks = ["walker-walk"]\nseeds = 0', "seeds = 0 must be at least 1"),
+        ('tasks = ["walker-walk"]\nseeds = 0', "seeds = 0 must be a whole number of 1 or more"),
         ('tasks = ["walker-walk"]\nseeds = "2"', "seeds = '2' must be a whole number"),
         ('tasks = "walker-walk"', "must be a list of words"),
         ("", "either domains"),
@@ -231,7 +230,7 @@ def test_missing_data_is_one_line_that_says_how_to_make_it(matrix):
 
 
 def test_durations():
-    assert [duration(s) for s in (5, 59.7, 600, 12_000, 200_000)] == [
+    assert [plan.duration(s) for s in (5, 59.7, 600, 12_000, 200_000)] == [
         "5 s", "1 min", "10 min", "3 h 20 min", "2 d 8 h"
     ]  # fmt: skip
-    assert [duration(3600 * h) for h in (47.999, 71.8)] == ["2 d 0 h", "3 d 0 h"]
+    assert [plan.duration(3600 * h) for h in (47.999, 71.8)] == ["2 d 0 h", "3 d 0 h"]

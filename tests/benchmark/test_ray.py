@@ -3,7 +3,6 @@
 import os
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -51,7 +50,7 @@ class Stopped(Cluster):
         return super().wait(0.05)
 
 
-def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stored, matrix, cluster, tmp_path):
+def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stored, matrix, cluster, events, tmp_path):
     nodes, workers = cluster
     cells, out = list(replace(matrix, columns=("each",), steps=1_000).cells()), tmp_path / "ray"
     found = locate(cells, tmp_path / "here")
@@ -82,8 +81,7 @@ def test_a_matrix_survives_the_loss_of_its_driver_of_a_worker_and_of_a_node(stor
     status = engine.run("ray", cells, out, start)
     thief.join()
     assert status.count("failed") == 0
-    events = {place.folder.name: place.events() for place in locate(cells, out)}
-    finishes = {name: Counter(line["event"] for line in lines)["finish"] for name, lines in events.items()}
+    finishes = {place.folder.name: events(place.folder).count("finish") for place in locate(cells, out)}
     assert set(finishes.values()) <= {0, 1}, finishes  # 0: lost between its last file and its last line
     for place in found:
         for name in SCORES:
@@ -100,13 +98,13 @@ def test_a_cluster_that_is_not_there_is_one_line(monkeypatch, tmp_path):
 
 def test_what_a_node_lacks_is_one_line(stored, tmp_path):
     token, names = tmp_path / TOKEN, ["tinymass-reach-top-left/random"]
-    assert "share" in Remote(1, {}).greet(tmp_path, "abc", names)
+    assert "share" in Remote(1, {}).check(tmp_path, "abc", names)
     token.write_text("of another folder")
-    assert f"doesn't see {tmp_path}" in Remote(1, {}).greet(tmp_path, "abc", names)
+    assert f"doesn't see {tmp_path}" in Remote(1, {}).check(tmp_path, "abc", names)
     token.write_text("abc")
-    assert Remote(1, {}).greet(tmp_path, "abc", names) is None
-    assert "no dataset walker-walk/nope" in Remote(1, {}).greet(tmp_path, "abc", [*names, "walker-walk/nope"])
-    assert Remote(1, {"walker-walk/nope": "shipped"}).greet(tmp_path, "abc", ["walker-walk/nope"]) is None
+    assert Remote(1, {}).check(tmp_path, "abc", names) is None
+    assert "no dataset walker-walk/nope" in Remote(1, {}).check(tmp_path, "abc", [*names, "walker-walk/nope"])
+    assert Remote(1, {"walker-walk/nope": "shipped"}).check(tmp_path, "abc", ["walker-walk/nope"]) is None
 
 
 def test_a_cluster_on_which_no_worker_starts_is_one_line():
@@ -147,7 +145,7 @@ def test_nodes_keep_their_own_programs(tmp_path, monkeypatch):
     (tmp_path / TOKEN).write_text("abc")
     monkeypatch.setattr("socket.gethostname", lambda: "node-7")
     try:
-        assert Remote(1, {"a": "shipped"}).greet(tmp_path, "abc", ["a"]) is None
+        assert Remote(1, {"a": "shipped"}).check(tmp_path, "abc", ["a"]) is None
         assert jax.config.jax_compilation_cache_dir == str(tmp_path / "cache" / "node-7")
     finally:
         jax.config.update("jax_compilation_cache_dir", before)

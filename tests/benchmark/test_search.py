@@ -51,6 +51,12 @@ def test_cells_are_every_setting_algorithm_and_trial():
     assert {cell.trials for cell in matrix.cells({})} == {4} and {cell.trial for cell in matrix.cells({})} == {None}
 
 
+def test_a_search_may_begin_with_seed_0_where_its_matrix_does_not():
+    matrix = parse(changed(first_seed=0) | {"first_seed": 5}, "m")
+    assert {cell.first_seed for cell in matrix.search_cells()} == {0}
+    assert {cell.first_seed for cell in matrix.cells()} == {5}
+
+
 def test_draws_depend_on_seed_algorithm_and_trial_alone():
     search = parse(MATRIX, "m").search
     drawn = search.draw("utds", "paper", 2)

@@ -233,7 +233,7 @@ class World:
 def world(tmp_path_factory) -> Iterator[World]:
     """Two datasets, a run, a matrix, a ladder of policies and a file to import; then no more work is done."""
     import utds.domains
-    from utds.collection import kinds, ladder
+    from utds.collection import kinds
     from utds.evaluation import rollout
 
     folder = tmp_path_factory.mktemp("hostile")
@@ -251,7 +251,7 @@ def world(tmp_path_factory) -> Iterator[World]:
         for seed, task in enumerate((TASK, OTHER)):
             recorded = rollout.record(tiny, kinds._noisy(None, tiny, 0, [seed]), episodes=3, seed=seed)
             kinds.to_dataset(task, "random", [recorded], seed).save(f"{task}/random")
-        shipped = ladder.load(TASK.replace("tinymass", "pointmass"))
+        shipped = kinds.load_ladder(TASK.replace("tinymass", "pointmass"))
         dataclasses.replace(shipped, task=TASK).save(folder / "ladder")
         given, named = found.base("train")
         cli.main(["train", *given, *named, f"--out={folder / 'run'}"])

@@ -87,7 +87,7 @@ def test_the_second_is_told_who_holds_it(dataset, arrays, tmp_path, capsys):
 def test_what_is_stored_is_refused_before_anything_is_computed(dataset, arrays, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("utds.collection.online.Collection.run", pytest.fail)
     monkeypatch.setattr("utds.collection.kinds.generate", pytest.fail)
-    monkeypatch.setattr("utds.collection.ladder.load", lambda *_: None)
+    monkeypatch.setattr("utds.collection.kinds.load_ladder", lambda *_: None)
     monkeypatch.setattr("utds.data.labelling.relabel", pytest.fail)
     refused = f"{TASK}/random exists already; choose another id or version, or pass --overwrite to replace it"
     assert said(capsys, "collect", TASK, "--kinds", "medium", "random", f"--out={tmp_path / 'c'}") == refused

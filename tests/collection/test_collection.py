@@ -9,9 +9,8 @@ import pytest
 import tyro
 
 from utds import serialization
-from utds.collection import Collect, kinds, ladder
-from utds.collection.online import Collection
-from utds.collection.replay import Replay
+from utds.collection import Collect, kinds
+from utds.collection.online import Collection, Replay
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError
@@ -60,7 +59,7 @@ def test_collects_evaluates_and_makes_every_kind(tmp_path, capsys):
     assert found.steps[0] == 160 and len(found) >= 2 and found.total_steps == 1280
     assert found.command.startswith(f"utds collect {TASK} --steps 1280 --seed 1 --copies 4")
     found.save(tmp_path / "l.safetensors")
-    again = ladder.load(TASK, tmp_path / "l.safetensors")
+    again = kinds.load_ladder(TASK, tmp_path / "l.safetensors")
     assert (again.returns, again.steps, again.medium) == (found.returns, found.steps, found.medium)
     for kind in kinds.KINDS:
         stored = kinds.from_collection(collection, found, kind, episodes=8).save(f"{TASK}/{kind}")
@@ -239,10 +238,11 @@ def test_only_a_collection_of_the_same_robot_can_be_shared(tmp_path):
 
 def test_rungs_come_nearest_to_equal_steps_of_return():
     returns = [0, 10, 5, 80, 40, 100, 90]
-    assert ladder.choose(returns, best=5) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
-    assert ladder.choose(returns, best=3) == [0, 1, 3]  # one that fresh episodes preferred
-    assert ladder.choose(list(range(0, 90, 10)), best=8) == list(range(9))
-    assert ladder.medium_of((10.0, 40.0, 56.0, 100.0)) == 2
+    assert kinds.choose(returns, best=5) == [0, 1, 3, 4, 5]  # levels 0, 12.5, … 100; none past the best
+    assert kinds.choose(returns, best=3) == [0, 1, 3]  # one that fresh episodes preferred
+    assert kinds.choose(list(range(0, 90, 10)), best=8) == list(range(9))
+    about = dict.fromkeys(kinds._META) | {"returns": (10.0, 40.0, 56.0, 100.0)}
+    assert kinds.Ladder(policies=None, **about).medium == 2
 
 
 def test_the_best_policy_is_the_best_of_fresh_episodes(tmp_path):
@@ -253,20 +253,20 @@ def test_the_best_policy_is_the_best_of_fresh_episodes(tmp_path):
         actor = (Layer(np.zeros((4, 2), np.float32), np.array(push, np.float32)),)
         normalizer = Normalizer(np.zeros(4, np.float32), np.ones(4, np.float32))
         serialization.save(paths[-1], {"normalizer": normalizer, "actor": actor}, {"steps": 0})
-    assert ladder.best_of(TASK, paths, [50.0, 10.0, 30.0]) == 1
+    assert kinds.best_of(TASK, paths, [50.0, 10.0, 30.0]) == 1
 
 
 def test_missing_policies_and_wrong_kinds_are_one_line(tmp_path):
     with pytest.raises(DataError, match=f"utds collect {TASK}"):
-        ladder.load(TASK)
+        kinds.load_ladder(TASK)
     with pytest.raises(DataError, match=r"there is no file .*absent\.safetensors; give one that utds collect"):
-        ladder.load(TASK, tmp_path / "absent.safetensors")
-    about = dict.fromkeys(ladder._META, 0) | {"kind": "ladder", "task": TASK}
+        kinds.load_ladder(TASK, tmp_path / "absent.safetensors")
+    about = dict.fromkeys(kinds._META, 0) | {"kind": "ladder", "task": TASK}
     for lacking in ({"noise"}, set()):  # the second has no policy
         path = tmp_path / "damaged.safetensors"
         serialization.save(path, {"x": np.zeros(1)}, {name: about[name] for name in about.keys() - lacking})
         with pytest.raises(DataError, match=r"damaged\.safetensors is damaged \(.*make it again with: utds collect"):
-            ladder.load(TASK, path)
+            kinds.load_ladder(TASK, path)
     with pytest.raises(ConfigError, match="no kind of data called 'mediun'"):
         kinds.checked(["mediun"])
     assert kinds.checked([]) == kinds.KINDS

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 import utds.domains
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.evaluation import rollout
 from utds.quickstart import STORIES
 
-SHIPPED = sorted(path.stem for path in ladder.FOLDER.glob("*.safetensors"))
+SHIPPED = sorted(path.stem for path in kinds.FOLDER.glob("*.safetensors"))
 
 
 def test_the_quickstarts_ladders_ship():
     assert {task for story in STORIES.values() for task in (story.main, *story.share)} <= set(SHIPPED)
-    assert sum(path.stat().st_size for path in ladder.FOLDER.iterdir()) < 20e6
+    assert sum(path.stat().st_size for path in kinds.FOLDER.iterdir()) < 20e6
 
 
 @pytest.mark.parametrize("task", SHIPPED)
 def test_a_ladder_climbs_and_says_how_it_was_made(task):
-    found = ladder.load(task)
+    found = kinds.load_ladder(task)
     asked = int(found.command.split()[4])
     assert found.command.startswith(f"utds collect {task} --steps {asked} --seed {found.seed}")
     assert asked <= found.total_steps < 1.05 * asked  # whole rounds
@@ -33,15 +33,15 @@ def test_a_ladder_climbs_and_says_how_it_was_made(task):
 @pytest.mark.parametrize("task", [task for task in SHIPPED if task.startswith("pointmass")])
 def test_recorded_returns_are_reproduced(task):
     domain, wanted = utds.domains.task(task)
-    found = ladder.load(task)
+    found = kinds.load_ladder(task)
     last = len(found) - 1
-    returns = rollout.returns(domain, found.act(last), ladder.EPISODES, ladder.SEED)[:, domain.tasks.index(wanted)]
+    returns = rollout.returns(domain, found.act(last), kinds.EPISODES, kinds.SEED)[:, domain.tasks.index(wanted)]
     assert returns.mean() == pytest.approx(found.returns[last], abs=1)
 
 
 def test_kinds_of_a_shipped_ladder_lie_where_their_names_say():
     """Few episodes: the order is what counts."""
-    found = ladder.load("pointmass-reach-bottom-right")
+    found = kinds.load_ladder("pointmass-reach-bottom-right")
     means = {kind: kinds.generate(found, kind, 6, seed=0).returns.mean() for kind in kinds.KINDS}
     assert max(means["random"], means["uniform"]) < means["medium"] < means["expert"]
     assert means["medium-expert"] == pytest.approx(np.mean([means["medium"], means["expert"]]), rel=0.3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from utds import domains
-from utds.collection import kinds, ladder
+from utds.collection import kinds
 from utds.data.dataset import Dataset
 from utds.data.lake import share
 from utds.errors import ConfigError
@@ -221,7 +221,7 @@ TASK, DISCOUNT = "pointmass-reach-top-left", 0.95
 
 def test_intervals_hold_the_truth_on_the_point_mass():
     """A poor and a good policy of those that made the data; the truth is the simulator's, which no fit ever sees."""
-    rungs, (domain, task) = ladder.load(TASK), domains.task(TASK)
+    rungs, (domain, task) = kinds.load_ladder(TASK), domains.task(TASK)
     pool = share(kinds.generate(rungs, "replay", 40, seed=0))
     column, judged = domain.tasks.index(task), {"poor": 0, "good": len(rungs) - 1}
     judge = FQE(num_critics=5, width=64, steps=600, discount=DISCOUNT)

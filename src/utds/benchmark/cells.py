@@ -179,7 +179,7 @@ class CellDir:
             return "done"
         if (self.folder / "error.json").exists():
             return "failed"
-        if self.locked:
+        if files.locked(self.folder / "lock"):
             return "running"
         return "stopped" if run_files.is_run(self.folder) else "waiting"
 
@@ -197,25 +197,15 @@ class CellDir:
         """The last step that was logged."""
         return run_files.last_step(self.folder)
 
-    @property
-    def locked(self) -> bool:
-        """Whether a process is at work on the cell."""
-        return files.locked(self.folder / "lock")
-
     def lock(self) -> contextlib.AbstractContextManager[None]:
         """Be the only one at work on the cell; wait for whoever is, such as the last worker of a killed run."""
         return files.lock(self.folder / "lock", f"the cell {self.cell.name}", wait=True)
 
     def note(self, event: str, **more: Any) -> None:
-        """Append a line to events.jsonl; only the lock's holder does."""
+        """Append a line to events.jsonl in one go, so that a kill can't cut it; only the lock's holder does."""
         line = json.dumps({"time": round(time.time(), 3), "event": event, "process": os.getpid(), **more})
         with files.explained(f"write {self.folder}"), open(self.folder / "events.jsonl", "a", encoding="utf-8") as file:
             file.write(line + "\n")
-
-    def events(self) -> list[dict[str, Any]]:
-        """The lines of events.jsonl. Each was written in one go: a kill can't cut one."""
-        path = self.folder / "events.jsonl"
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     def fail(self, error: str) -> None:
         """Record that the cell can't be finished."""

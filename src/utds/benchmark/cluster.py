@@ -1,4 +1,4 @@
-"""The Ray engine: an actor a worker, wherever the cluster has room for one.
+"""The Ray engine: one actor per worker, wherever the cluster has room for one.
 
     driver ── actor on node A     holds the lake and the compiled programs of its last jobs
            └─ actor on node B     run directories lie in a folder that all nodes share
@@ -26,14 +26,14 @@ from utds.data.dataset import Dataset
 from utds.errors import ConfigError, DataError, MissingExtra
 
 TOKEN = "cluster-token"  # a file by which workers know that they see the same folder as the driver
-KNOCK_SECONDS = 10.0  # within which the head of a cluster must answer
+ADDRESS_SECONDS = 10.0  # within which the head of a cluster must answer
 
 
 @dataclass(eq=False)
 class _Actor(Slot):
     actor: Any = None
     ready: bool = False
-    future: Any = None  # of the greeting, then of the job
+    future: Any = None  # of its check, then of the job
 
 
 class Remote:
@@ -43,7 +43,7 @@ class Remote:
         self.datasets = datasets  # id -> reference of a shipped dataset; none where they are read from storage
         self.worker = Worker(threads, self._load if datasets else store.load)
 
-    def greet(self, out: Path, token: str, names: Sequence[str]) -> str | None:
+    def check(self, out: Path, token: str, names: Sequence[str]) -> str | None:
         """Whether this node sees what it needs; else what is wrong."""
         host, path = socket.gethostname(), out / TOKEN
         if not path.exists() or path.read_text() != token:
@@ -80,7 +80,11 @@ class Cluster:
         gpus: float | None = None,
         ship: bool = False,
     ) -> None:
-        self.ray = _import()
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtra("the ray engine needs Ray: pip install 'utds[ray]'") from None
+        self.ray: Any = ray
         self.out, self.token = out.resolve(), uuid.uuid4().hex
         self.names = tuple(dict.fromkeys(name for job in jobs for name in job.lake))
         self.started = not self.ray.is_initialized()
@@ -98,7 +102,7 @@ class Cluster:
         self.out.mkdir(parents=True, exist_ok=True)
         (self.out / TOKEN).write_text(self.token)
         self.datasets = {name: self.ray.put(_packed(store.load(name))) for name in self.names} if ship else {}
-        self.failed_starts = 0  # of actors, since one of them greeted
+        self.failed_starts = 0  # of actors, since one of them passed its check
         self.all = [_Actor() for _ in range(min(workers or room, len(jobs)))]
         for slot in self.all:
             self._start(slot)
@@ -143,7 +147,7 @@ class Cluster:
 
     def _start(self, slot: _Actor) -> None:
         slot.actor, slot.ready, slot.program = self.actor.remote(self.threads, self.datasets), False, None
-        slot.future = slot.actor.greet.remote(self.out, self.token, self.names)
+        slot.future = slot.actor.check.remote(self.out, self.token, self.names)
 
     def _variables(self) -> dict[str, str]:
         """What workers must know of the driver's environment."""
@@ -158,18 +162,10 @@ class Cluster:
         return found
 
 
-def _import() -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtra("the ray engine needs Ray: pip install 'utds[ray]'") from None
-    return ray
-
-
 def _connect(ray: Any, address: str | None) -> None:
     """Join the cluster, or start one on this machine."""
     try:
-        _knock(address)
+        _check_address(address)
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, ValueError, RuntimeError, OSError, OverflowError) as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
@@ -177,13 +173,13 @@ def _connect(ray: Any, address: str | None) -> None:
         raise ConfigError(f"could not {where}: {said}; check --address and that its head is up") from None
 
 
-def _knock(address: str | None) -> None:
+def _check_address(address: str | None) -> None:
     """Fail at once where nobody listens: Ray itself would try for minutes."""
     host, colon, port = (address or "").removeprefix("ray://").partition(":")
     if address == "ray://":
         raise ValueError("it names no host")
     if host and colon and port.isdecimal():
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+        socket.create_connection((host, int(port)), ADDRESS_SECONDS).close()
 
 
 def _gpus(nodes: Sequence[Mapping[str, Any]]) -> float:

@@ -31,13 +31,11 @@ from rich.console import Console
 from utds.benchmark import search
 from utds.benchmark.cells import Cell, CellDir, datasets, locate, set_aside
 from utds.benchmark.matrix import Matrix
-from utds.benchmark.status import Status, shown
-from utds.benchmark.worker import Job, Worker, attempt, environment, gpu_of, variables
+from utds.benchmark.plan import Status, shown
+from utds.benchmark.worker import Job, Worker, attempt, environment, gpu_of, spawn, variables
 
-RETRIES = 3  # of a cell whose worker died or stumbled
+RETRIES = 3  # of a cell whose worker died or failed at it
 SAVING = 120.0  # seconds that a worker is given to write its checkpoint when all is stopped
-
-spawn = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in the middle of whatever they do
 
 
 @dataclass(eq=False)  # two idle slots are still two
@@ -112,17 +110,16 @@ def run(
         console.print(f"superseded by a changed configuration, data or version: {path}", highlight=False)
     if moved:
         console.print(f"if another matrix made them, give each a folder of its own: --out, here {out}", highlight=False)
-    for cell_dir in found:
-        if retry and cell_dir.error:
+    if retry:
+        for cell_dir in found:
             cell_dir.forgive()
     status = Status(name, found)
-    status.look()
     todo = [cell_dir for cell_dir in found if status.states[cell_dir] not in ("done", "failed")]
     if todo:
         work = jobs(todo, cells)
         with shown(status, console) as show:
             execute(work, start(work), show)
-    status.look()
+    status.refresh()
     console.print(status.headline(), highlight=False)
     for cell_dir in status.which("failed"):
         console.print(f"failed: {cell_dir.folder}: {cell_dir.error}", highlight=False, soft_wrap=True)
@@ -145,7 +142,7 @@ def execute(
     jobs: Iterable[Job], engine: Engine, tick: Callable[[], None] = lambda: None, retries: int = RETRIES
 ) -> None:
     """Run all jobs. A job whose worker died is taken up by another one; after `retries` times its cell has failed."""
-    waiting, stumbles = list(jobs), Counter[CellDir]()
+    waiting, attempts = list(jobs), Counter[CellDir]()
     try:
         while waiting or any(slot.job for slot in engine.slots):
             for slot in engine.slots:
@@ -154,7 +151,7 @@ def execute(
                     waiting.remove(job)
                     engine.submit(slot, job)
             for job, error in engine.wait(0.5):
-                if _again(job.cell_dir, error or "the worker ended without a word", stumbles, retries):
+                if _is_retried(job.cell_dir, error or "the worker ended without a word", attempts, retries):
                     waiting.insert(0, job)
             tick()
     finally:
@@ -169,15 +166,15 @@ def _choose(waiting: list[Job], slot: Slot, slots: Sequence[Slot]) -> Job:
     return next(own, None) or next(new, None) or waiting[0]
 
 
-def _again(cell_dir: CellDir, error: str, stumbles: Counter[CellDir], retries: int) -> bool:
-    """Whether a cell that ended is to be taken up again; one that stumbled too often is recorded as failed."""
+def _is_retried(cell_dir: CellDir, error: str, attempts: Counter[CellDir], retries: int) -> bool:
+    """Whether a cell that ended is to be taken up again; one that ended so too often is recorded as failed."""
     if cell_dir.finished or cell_dir.error:
         return False
-    stumbles[cell_dir] += 1
-    if stumbles[cell_dir] > retries:
+    attempts[cell_dir] += 1
+    if attempts[cell_dir] > retries:
         with cell_dir.lock():
-            cell_dir.fail(f"{error} ({stumbles[cell_dir]} times)")
-    return stumbles[cell_dir] <= retries
+            cell_dir.fail(f"{error} ({attempts[cell_dir]} times)")
+    return attempts[cell_dir] <= retries
 
 
 @dataclass(eq=False)

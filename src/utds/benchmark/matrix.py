@@ -26,15 +26,19 @@ from pathlib import Path
 from typing import Any
 
 from utds import algorithms, domains, files
+from utds.algorithms import Algorithm
 from utds.benchmark.cells import Cell
-from utds.benchmark.search import Search, extremes, parse_search
-from utds.collection.kinds import KINDS
+from utds.benchmark.search import Search, extremes
 from utds.data import labelling
 from utds.data.columns import KNOWN
+from utds.data.ids import KINDS
 from utds.errors import ConfigError, Error, hint
 
 FOLDER = Path(__file__).parent / "matrices"  # those that ship with the package
 COLUMNS = ("single", "next", "each", "all")
+# Keys that cells take over as they are; and those that [search] may have too, of the settings to search on.
+COMMON = ("source_kind", "rewards", "preset", "seeds", "first_seed", "episodes", "trust_dynamics")
+SETTINGS = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ class Matrix:
         Where nothing is shared, algorithms that become the same one are one cell, under that one's name. `only` names
         algorithms whose cells are wanted, and with them what they become when nothing is shared.
         """
-        found = once(self.all_cells(searched))
+        found = distinct(self.all_cells(searched))
         alone = {algorithms.entry(name).single_task for name in only}
         return [
             c for c in found if not only or c.algorithm_name in only or (not c.sources and c.algorithm_name in alone)
@@ -88,20 +92,14 @@ class Matrix:
                         kind=kind,
                         sources=sources,
                         column=column,
-                        source_kind=self.source_kind,
-                        rewards=self.rewards,
                         algorithm_name=algorithm,
-                        preset=self.preset,
                         fields=self._fields(algorithm) | dict(found.get(algorithm, {})) | chosen,
                         varied=tuple(chosen),
-                        seeds=self.seeds,
-                        first_seed=self.first_seed,
                         steps=steps,
                         eval_every=eval_every,
                         checkpoint_every=self.checkpoint_every or eval_every,
-                        episodes=self.episodes,
-                        trust_dynamics=self.trust_dynamics,
                         trials=self.search.trials if self.search and searched is not None else None,
+                        **{name: getattr(self, name) for name in COMMON},
                     )
 
     def search_cells(self, only: Sequence[str] = ()) -> list[Cell]:
@@ -110,18 +108,21 @@ class Matrix:
             return []
         needed = {*only, *(algorithms.entry(name).single_task for name in only)} or self.algorithms
         found = []
-        for cell, trial in itertools.product(self.searched_on().all_cells(), range(self.search.trials)):
+        for cell, trial in itertools.product(self.searched_on(self.search).all_cells(), range(self.search.trials)):
             if cell.algorithm_name in needed:
                 drawn = self.search.draw(cell.algorithm_name, cell.preset, trial)
                 found.append(replace(cell, fields={**cell.fields, **drawn}, trial=trial))
         return found
 
-    def searched_on(self) -> "Matrix":
+    def searched_on(self, search: Search) -> "Matrix":
         """The matrix of the settings to search on; only its last evaluation counts."""
-        changes = self.search.changes() if self.search else {}
-        steps = changes.get("steps", self.steps)
-        alone = 0 if "steps" in changes else self.steps_alone
-        return replace(self, vary={}, eval_every=steps, checkpoint_every=0, steps_alone=alone, search=None, **changes)
+        new = {"steps_alone": 0 if "steps" in search.settings else self.steps_alone, **search.settings}
+        steps = new.get("steps", self.steps)
+        return replace(self, vary={}, eval_every=steps, checkpoint_every=0, search=None, **new)
+
+    def make(self, algorithm: str, changed: dict[str, Any]) -> Algorithm:
+        """An algorithm of the matrix with some fields changed."""
+        return algorithms.make(algorithm, preset=self.preset, **self._fields(algorithm) | changed)
 
     def _shares(self, task: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         """(column, tasks that share) of every setting of a main task."""
@@ -131,9 +132,8 @@ class Matrix:
         others = tuple(t for t in tasks if t != task and (not self.sources or t in self.sources))
         if "single" in self.columns:
             yield "single", ()
-        if "next" in self.columns:
-            circle = (*tasks[here:], *tasks[:here])
-            yield from (("next", (other,)) for other in sorted(others, key=circle.index)[:1])
+        if "next" in self.columns and others:
+            yield "next", (min(others, key=(*tasks[here:], *tasks[:here]).index),)
         if "each" in self.columns:
             yield from (("each", (other,)) for other in others)
         if "all" in self.columns and len(others) > 1:  # all of one is `each` again
@@ -148,7 +148,7 @@ class Matrix:
         return [dict(zip(self.vary, values, strict=True)) for values in itertools.product(*self.vary.values())]
 
 
-def once(cells: Iterable[Cell]) -> list[Cell]:
+def distinct(cells: Iterable[Cell]) -> list[Cell]:
     """The cells without those that compute what another one does: CDS and CDS-Zero on own data alone are CQL.
 
     They stay apart where the matrix also runs CQL with other fields: a report would take that for their counterpart.
@@ -160,8 +160,8 @@ def once(cells: Iterable[Cell]) -> list[Cell]:
         groups.setdefault(key, []).append(cell)
     names, kept = {cell.name for cell in given}, []
     for (name, _), group in groups.items():
-        together = len(group) > 1 and (name not in names or name in {cell.name for cell in group})
-        kept += [group[0].alone or group[0]] if together else group
+        merged = len(group) > 1 and (name not in names or name in {cell.name for cell in group})
+        kept += [group[0].alone or group[0]] if merged else group
     return kept
 
 
@@ -190,17 +190,52 @@ def load(name: str) -> Matrix:
 def parse(given: Mapping[str, Any], name: str) -> Matrix:
     """A matrix from the contents of a file, every key and value checked."""
     types: dict[str, Any] = {f.name: f.type for f in fields(Matrix) if f.name != "name"}
-    for key in given:
-        if key not in types and key != "domains":
-            raise ConfigError(f"there is no key {key!r}{hint(key, ['domains', *types])}")
-    values = {key: _checked(key, types.get(key, types["tasks"]), value) for key, value in given.items()}
+    values = _read(given, {"domains": types["tasks"], **types}, ("algorithms", "steps"))
     values["tasks"] = _tasks(values.pop("domains", ()), values.get("tasks", ()))
-    for key in ("algorithms", "steps"):
-        if key not in values:
-            raise ConfigError(f"the key {key!r} is missing; see docs/guides/benchmark.md")
+    if "search" in values:
+        keys = {"trials": int, "fields": types["fields"], "seed": int} | {key: types[key] for key in SETTINGS}
+        found = _read(values["search"], keys, ("trials", "fields"), "[search]")
+        settings = {key: found.pop(key) for key in SETTINGS if key in found}
+        values["search"] = Search(settings=settings, **found)
     matrix = Matrix(name=name, **values)
     _check(matrix)
     return matrix
+
+
+def _read(
+    given: Mapping[str, Any], types: Mapping[str, Any], required: Sequence[str], table: str = ""
+) -> dict[str, Any]:
+    """The values of a table, each of its key's type, lists as tuples."""
+    inside = table and f" in {table}"
+    for key, value in given.items():
+        if key not in types:
+            raise ConfigError(f"there is no key {key!r}{inside}{hint(key, types)}")
+        fits, expected = _fits(key, types[key], value)
+        if not fits:
+            raise ConfigError(f"{table} {key} = {value!r} must be {expected}".lstrip())
+    for key in required:
+        if key not in given:
+            raise ConfigError(f"the key {key!r} is missing{inside}; see docs/guides/benchmark.md")
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+
+
+def _fits(key: str, kind: Any, value: Any) -> tuple[bool, str]:
+    """Whether a value is of the key's type; and what it must be."""
+    if kind is int:
+        least = 0 if key in ("first_seed", "seed") else 1
+        return type(value) is int and value >= least, f"a whole number of {least} or more"
+    if kind is str:
+        return isinstance(value, str), "a word"
+    if kind is bool:
+        return isinstance(value, bool), "true or false"
+    if kind == tuple[str, ...]:
+        words = isinstance(value, list) and all(isinstance(word, str) for word in value)
+        return words and 0 < len(set(value)) == len(value), "a list of words, each once and at least one"
+    is_table = isinstance(value, Mapping)
+    if key == "vary":
+        lists = is_table and all(isinstance(values, list) and values for values in value.values())
+        return lists, "a table of lists of values"
+    return is_table, "a table of fields" if key == "fields" else "a table"
 
 
 def _tasks(wanted: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[str, ...]:
@@ -210,33 +245,6 @@ def _tasks(wanted: tuple[str, ...], tasks: tuple[str, ...]) -> tuple[str, ...]:
     for name in wanted:
         _member("domain", name, domains.names())
     return tasks or tuple(task for name in wanted for task in domains.task_ids(domains.get(name)))
-
-
-def _checked(key: str, kind: Any, value: Any) -> Any:
-    """The value if it is of the field's type, lists as tuples."""
-    if kind is int and isinstance(value, int) and not isinstance(value, bool):
-        least = 0 if key == "first_seed" else 1
-        if value < least:
-            raise ConfigError(f"{key} = {value} must be at least {least}")
-        return value
-    if kind is bool and isinstance(value, bool):
-        return value
-    if key == "search" and isinstance(value, Mapping):
-        return parse_search(value)
-    if kind is str and isinstance(value, str):
-        return value
-    if kind == tuple[str, ...] and isinstance(value, list) and all(isinstance(word, str) for word in value):
-        if len(set(value)) < len(value) or not value:
-            raise ConfigError(f"{key} = {value} must name one or more things, each once")
-        return tuple(value)
-    if key == "fields" and isinstance(value, Mapping):
-        return value
-    if key == "vary" and isinstance(value, Mapping) and all(isinstance(v, list) and v for v in value.values()):
-        return value
-    words = {int: "a whole number", str: "a word", bool: "true or false", tuple[str, ...]: "a list of words"}
-    tables = {"fields": "a table of fields", "vary": "a table of lists of values", "search": "a table"}
-    expected = words.get(kind) or tables[key]
-    raise ConfigError(f"{key} = {value!r} must be {expected}")
 
 
 def _check(matrix: Matrix) -> None:
@@ -266,14 +274,16 @@ def _check(matrix: Matrix) -> None:
             _member("algorithm", name, matrix.algorithms)
     for algorithm in matrix.algorithms:
         for chosen in matrix._varied():
-            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | chosen)
+            matrix.make(algorithm, chosen)
     if matrix.search:
-        _check(matrix.searched_on())
+        _check(matrix.searched_on(matrix.search))
         _check_search(matrix, matrix.search)
 
 
 def _check_search(matrix: Matrix, search: Search) -> None:
     """Refuse fields that don't exist, distributions that make no sense, and settings that the tables contain."""
+    if not search.fields:
+        raise ConfigError("[search.fields] must name one field or more, each with its values")
     for name in search.algorithms:
         if name not in matrix.algorithms:
             raise ConfigError(f"[search.fields.{name}]: there is no algorithm {name!r}{hint(name, matrix.algorithms)}")
@@ -282,12 +292,11 @@ def _check_search(matrix: Matrix, search: Search) -> None:
             if name in matrix.vary:
                 raise ConfigError(f"the field {name!r} is both varied and searched for; take it out of one of them")
             for value in extremes(name, distribution):
-                algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | {name: value})
+                matrix.make(algorithm, {name: value})
         for trial in range(min(search.trials, 100)):
-            drawn = search.draw(algorithm, matrix.preset, trial)
-            algorithms.make(algorithm, preset=matrix.preset, **matrix._fields(algorithm) | drawn)
+            matrix.make(algorithm, search.draw(algorithm, matrix.preset, trial))
     reported = {cell.datasets for cell in matrix.cells()}
-    for cell in matrix.searched_on().cells():
+    for cell in matrix.searched_on(search).cells():
         if cell.datasets in reported:
             raise ConfigError(
                 f"the setting {' + '.join(cell.datasets)} is both searched on and reported on: results on settings "

@@ -19,7 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,27 +28,19 @@ from rich.table import Table
 
 from utds import algorithms, files, terminal
 from utds.benchmark.cells import CellDir
-from utds.errors import ConfigError, DataError, hint
+from utds.errors import ConfigError, DataError
 from utds.training import run_files
 
 RANGES = ("uniform", "log_uniform")
-NAME = "search.json"  # in the folder of the results, and search.toml beside it
 
 
 @dataclass(frozen=True)
 class Search:
-    """See the module's description; what is not given is the matrix's."""
+    """See the module's description."""
 
     trials: int
-    fields: Mapping[str, Any] = field(hash=False)  # field -> distribution, or algorithm -> such a table
-    tasks: tuple[str, ...] = ()
-    kinds: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    source_kind: str = ""
-    steps: int = 0
-    seeds: int = 0
-    first_seed: int = 0
+    fields: Mapping[str, Any]  # field -> distribution, or algorithm -> such a table
+    settings: Mapping[str, Any]  # keys of the matrix that are others here
     seed: int = 0  # of the draws
 
     def distributions(self, algorithm: str) -> dict[str, Any]:
@@ -71,41 +63,6 @@ class Search:
     def algorithms(self) -> list[str]:
         """Those that have a table of their own."""
         return [name for name, value in self.fields.items() if _is_table(value)]
-
-    def changes(self) -> dict[str, Any]:
-        """What is given of a matrix: its values on the settings to search on."""
-        return {name: value for name in _OF_A_MATRIX if (value := getattr(self, name))}
-
-
-_OF_A_MATRIX = ("tasks", "kinds", "columns", "sources", "source_kind", "steps", "seeds", "first_seed")
-
-
-def parse_search(given: Mapping[str, Any]) -> Search:
-    """A search from the `[search]` table of a matrix; names of tasks and the like are checked with the matrix's."""
-    known = [f.name for f in fields(Search)]
-    for key in given:
-        if key not in known:
-            raise ConfigError(f"there is no key {key!r} in [search]{hint(key, known)}")
-    for key in ("trials", "fields"):
-        if key not in given:
-            raise ConfigError(f"[search] lacks the key {key!r}; see docs/guides/benchmark.md")
-    values = dict(given)
-    for key in ("trials", "steps", "seeds", "first_seed", "seed"):
-        least = 0 if key in ("first_seed", "seed") else 1
-        value = values.get(key, least)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ConfigError(f"[search] {key} = {value!r} must be a whole number of {least} or more")
-    for key in ("tasks", "kinds", "columns", "sources"):
-        value = values.get(key, ["word"])
-        words = isinstance(value, list) and all(isinstance(word, str) for word in value)
-        if not words or not value or len(set(value)) < len(value):
-            raise ConfigError(f"[search] {key} = {value!r} must be a list of words, each once")
-        values[key] = tuple(values[key]) if key in values else ()
-    if not isinstance(values.get("source_kind", ""), str):
-        raise ConfigError(f"[search] source_kind = {values['source_kind']!r} must be a word")
-    if not _is_table(values["fields"], empty=True) or not values["fields"]:
-        raise ConfigError("[search.fields] must name one field or more, each with its values")
-    return Search(**values)
 
 
 def _value(distribution: Any, key: str, standard: Any) -> Any:
@@ -135,15 +92,14 @@ def extremes(name: str, distribution: Any) -> list[Any]:
     )
 
 
-def _is_table(value: Any, empty: bool = False) -> bool:
+def _is_table(value: Any) -> bool:
     """Whether a value is a table of fields, and not a distribution of one."""
-    return isinstance(value, Mapping) and (empty or not set(value) <= set(RANGES) or not value)
+    return isinstance(value, Mapping) and (not value or not set(value) <= set(RANGES))
 
 
 class Trial(NamedTuple):
     """How one trial of an algorithm did."""
 
-    algorithm: str
     number: int
     fields: dict[str, Any]  # that were drawn
     score: float  # the mean over settings of the last evaluation's; -inf if it failed on one
@@ -151,9 +107,9 @@ class Trial(NamedTuple):
 
 def rank(search: Search, dirs: Sequence[CellDir]) -> dict[str, list[Trial]]:
     """Every algorithm's trials, the best first."""
-    open_cells = [cell_dir for cell_dir in dirs if cell_dir.state not in ("done", "failed")]
-    if open_cells:
-        raise DataError(f"{len(open_cells)} of the search's {len(dirs)} cells are not done: {open_cells[0].folder}")
+    waiting = [cell_dir for cell_dir in dirs if cell_dir.state not in ("done", "failed")]
+    if waiting:
+        raise DataError(f"{len(waiting)} of the search's {len(dirs)} cells are not done: {waiting[0].folder}")
     scores = _scores(dirs)
     groups: dict[tuple[str, int], list[CellDir]] = {}
     for cell_dir in dirs:
@@ -162,7 +118,7 @@ def rank(search: Search, dirs: Sequence[CellDir]) -> dict[str, list[Trial]]:
     for (algorithm, number), group in groups.items():
         drawn = search.draw(algorithm, group[0].cell.preset, number)
         mean = float(np.mean([scores[cell_dir.folder] for cell_dir in group]))
-        ranked.setdefault(algorithm, []).append(Trial(algorithm, number, drawn, mean))
+        ranked.setdefault(algorithm, []).append(Trial(number, drawn, mean))
     return {name: sorted(trials, key=lambda trial: (-trial.score, trial.number)) for name, trials in ranked.items()}
 
 
@@ -218,16 +174,17 @@ def table(search: Search, ranked: Mapping[str, Sequence[Trial]]) -> Table:
     numbers = ("trials", "best", "score", "preset")
     shown = terminal.table("algorithm", "best trial's fields", numbers=numbers, title="search, by last returns")
     for name, trials in ranked.items():
-        preset = next(trial.score for trial in trials if trial.number == 0)
-        chosen = " ".join(f"{key}={value}" for key, value in trials[0].fields.items()) or "as in the preset"
-        shown.add_row(name, chosen, str(search.trials), str(trials[0].number), _n(trials[0].score), _n(preset))
+        found, preset = trials[0], next(trial for trial in trials if trial.number == 0)
+        chosen = " ".join(f"{key}={value}" for key, value in found.fields.items()) or "as in the preset"
+        scores = (f"{trial.score:.1f}" if math.isfinite(trial.score) else "failed" for trial in (found, preset))
+        shown.add_row(name, chosen, str(search.trials), str(found.number), *scores)
     return shown
 
 
 def write(
     search: Search, ranked: Mapping[str, Sequence[Trial]], dirs: Sequence[CellDir], out: Path
 ) -> tuple[Path, Path]:
-    """search.json with every trial, and search.toml with the best fields, to be put into a matrix."""
+    """Write search.json with every trial, and search.toml with the best fields, to be put into a matrix."""
 
     def entry(trial: Trial) -> dict[str, Any]:
         score = round(trial.score, 3) if math.isfinite(trial.score) else None
@@ -241,15 +198,10 @@ def write(
         "best": {name: entry(trials[0]) for name, trials in ranked.items()},
         "all": {name: [entry(trial) for trial in trials] for name, trials in ranked.items()},
     }
-    files.write_json(out / NAME, found)
     lines = [f"# The best of {search.trials} trials of each algorithm on {', '.join(settings)}"]
     for name, trials in ranked.items():
         lines += ["", f"[fields.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in trials[0].fields.items())]
-    path = (out / NAME).with_suffix(".toml")
-    with files.atomic(path) as part:
-        part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return out / NAME, path
-
-
-def _n(score: float) -> str:
-    return f"{score:.1f}" if math.isfinite(score) else "failed"
+    paths = out / "search.json", out / "search.toml"
+    files.write_json(paths[0], found)
+    files.write_text(paths[1], "\n".join(lines) + "\n")
+    return paths

@@ -8,6 +8,7 @@ take memory of one: what stands below `attempt` never starts JAX, and importing 
 import contextlib
 import importlib.util
 import math
+import multiprocessing
 import os
 import socket
 import traceback
@@ -24,7 +25,6 @@ from utds.benchmark.cells import CellDir
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.lake import Lake
-from utds.data.pool import Pool
 from utds.errors import DataError, TrainingError
 from utds.training import Run, Trainer, configuration
 from utds.training.run_files import is_run
@@ -32,6 +32,8 @@ from utds.training.run_files import is_run
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 MEMORY = 0.9  # of a GPU, that workers divide; the rest is for its other users
 _ON_GPU = {"cuda", "gpu"}  # in JAX_PLATFORMS
+
+spawn = multiprocessing.get_context("spawn")  # a fork would inherit JAX's threads in the middle of whatever they do
 
 
 class Refused(DataError):
@@ -59,43 +61,48 @@ class Worker:
 
     def __init__(self, threads: int, load: Load = store.load) -> None:
         self.threads, self.load = threads, load
-        self.key: tuple[tuple[str, ...], ...] = ()
-        self.lake: Lake | None = None
+        self.kept: tuple[object, Lake] | None = None  # the lake, and of what it consists
 
     def run(self, job: Job) -> None:
         """Train the cell if it isn't finished. One that can't learn is recorded as failed; other trouble is raised."""
-        if self.key != (job.lake, job.tasks):
-            self.key, self.lake = (), None  # freed before the next is loaded, which may fail
-            self.lake = Lake([self.load(name) for name in job.lake], job.tasks)
-            self.key = (job.lake, job.tasks)
-        cell_dir = job.cell_dir
+        cell_dir, lake = job.cell_dir, self._lake(job)
         with cell_dir.lock():
             if cell_dir.finished:
                 return
             cell_dir.note("start", host=socket.gethostname(), step=cell_dir.step)
             try:
-                self._check(cell_dir)
-                self._trainer(cell_dir).train()
+                self._check(cell_dir, lake)
+                self._trainer(cell_dir, lake).train()
             except (TrainingError, Refused) as error:
                 cell_dir.fail(str(error))
             else:
                 cell_dir.note("finish")
 
-    def _check(self, cell_dir: CellDir) -> None:
+    def _lake(self, job: Job) -> Lake:
+        """The lake of a job; the last one is freed before it is loaded, which may fail."""
+        consists_of = job.lake, job.tasks
+        if self.kept is None or self.kept[0] != consists_of:
+            self.kept = None
+            self.kept = consists_of, Lake([self.load(name) for name in job.lake], job.tasks)
+        return self.kept[1]
+
+    def _check(self, cell_dir: CellDir, lake: Lake) -> None:
         """The dynamics of a cell that begins; every worker of the matrix looks up what another has found."""
         if cell_dir.cell.trust_dynamics or is_run(cell_dir.folder):
             return
-        assert self.lake is not None
-        loaded = {data.name: data for data in self.lake.datasets}
+        loaded = {data.name: data for data in lake.datasets}
         try:
             data = [loaded[name] for name in cell_dir.cell.datasets]
             refuse_different(data, kept=cell_dir.folder.parents[1] / "dynamics")
         except DataError as error:
             raise Refused(str(error)) from None
 
-    def _trainer(self, cell_dir: CellDir) -> Trainer:
+    def _trainer(self, cell_dir: CellDir, lake: Lake) -> Trainer:
         """Claims the run directory and writes what it is."""
-        cell, pool = cell_dir.cell, self._pool(cell_dir)
+        cell = cell_dir.cell
+        if cell.fingerprint({data.name: data.digest for data in lake.datasets}) != cell_dir.fingerprint:
+            raise DataError(f"the data of {cell.name} changed since the matrix was planned; run it again")
+        pool = lake.pool(*cell.datasets, rewards=cell.rewards)
         config = configuration(
             pool,
             cell.algorithm,
@@ -109,13 +116,6 @@ class Worker:
         run = Run.claim(cell_dir.folder, config, resume=True)
         evaluate = evaluation.evaluator(cell.task, cell.episodes, threads=self.threads)
         return Trainer(run, pool, evaluate, vmap=jax.default_backend() != "cpu")
-
-    def _pool(self, cell_dir: CellDir) -> Pool:
-        assert self.lake is not None
-        main, *others = cell_dir.cell.datasets
-        if cell_dir.cell.fingerprint({data.name: data.digest for data in self.lake.datasets}) != cell_dir.fingerprint:
-            raise DataError(f"the data of {cell_dir.cell.name} changed since the matrix was planned; run it again")
-        return self.lake.pool(main, *others, rewards=cell_dir.cell.rewards)
 
 
 def attempt(worker: Worker, job: Job) -> str | None:
@@ -148,7 +148,7 @@ def _for_cuda() -> bool:
 
 
 def default_workers(gpus: Sequence[str], each: float | None, cores: int) -> int:
-    """The default number of workers: one a GPU, or as many as `each` leaves room for; without GPUs, one a core."""
+    """The default number of workers: one per GPU, or as many as `each` leaves room for; without GPUs, one per core."""
     if not gpus or each == 0:
         return cores
     return max(1, math.floor(len(gpus) / (each or 1)))

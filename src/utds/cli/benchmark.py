@@ -38,7 +38,6 @@ def plan(
     from utds.benchmark import plan as planning
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
-    from utds.benchmark.status import duration
     from utds.benchmark.worker import visible_gpus
 
     if not matrix:
@@ -56,7 +55,7 @@ def plan(
     if json:
         terminal.print_json({"matrices": rows, "missing": absent, "workers": workers, "seconds": seconds})
     elif seconds is not None:
-        print(f"about {duration(seconds)} here with {workers} workers of {threads} threads")
+        print(f"about {planning.duration(seconds)} here with {workers} workers of {threads} threads")
 
 
 def run(
@@ -155,7 +154,6 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
     """
     from utds import terminal
     from utds.benchmark import plan as planning
-    from utds.benchmark import status as watching
     from utds.benchmark.matrix import load
 
     found = load(matrix)
@@ -166,9 +164,9 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; --out names the folder of the results")
     if json:
-        terminal.print_json([status.to_json() for status in watching.statuses(found, folder)])
+        terminal.print_json([status.to_json() for status in planning.statuses(found, folder)])
         return
-    watching.watch(found, folder, once)
+    planning.watch(found, folder, once)
 
 
 def _for_people(json: bool) -> contextlib.AbstractContextManager[object]:

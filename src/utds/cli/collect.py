@@ -100,11 +100,10 @@ def generate(
     """
     from utds import terminal
     from utds.collection import kinds as made
-    from utds.collection import ladder
     from utds.data import store, summary
 
     wanted = made.checked(kinds, episodes)
-    found = ladder.load(task, policies)
+    found = made.load_ladder(task, policies)
     with contextlib.ExitStack() as held:
         for kind in wanted:
             held.enter_context(store.claim(f"{task}/{kind}", overwrite=overwrite))

@@ -1,4 +1,4 @@
-"""Online TD3 that records everything it sees.
+"""Online TD3 that records everything it sees, and the replay buffer that it learns from.
 
 Copies of the domain run in lockstep; after each lockstep the learner takes its share of gradient steps. A *round* is
 one episode of every copy. At its end the round goes to disk, then the learner, then its evaluation if one is due.
@@ -15,23 +15,23 @@ round are a function of the seed and its index. So a collection ends the same to
 """
 
 import contextlib
-import functools
 import zipfile
 import zlib
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from utds import domains, files, serialization, terminal
 from utds.algorithms.base import Spec
 from utds.algorithms.td3 import TD3, State
-from utds.collection import FORMER_NAMES, Collect, ladder
-from utds.collection.ladder import Ladder
-from utds.collection.replay import Replay
+from utds.collection import FORMER_NAMES, Collect, kinds
 from utds.data.pool import Batch
+from utds.domains.base import Domain
 from utds.domains.simulator import Simulator
 from utds.errors import ConfigError, DataError
 from utds.evaluation import rollout
@@ -73,33 +73,24 @@ class Collection:
             Simulator(self.domain, self.config.copies) as simulator,
             terminal.bar(f"collecting {self.config.task}", total=self.total_steps) as advance,
         ):
-            state, done = self._resume(advance)
-            for index in range(done, self._rounds):
-                episodes, state = self._round(index, state, advance, simulator)
-                with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
-                    np.savez(file, **episodes._asdict())
-                self._save_learner(index, state)
-                self._evaluate(index, state, advance)
-
-    def _resume(self, advance: Advance) -> tuple[State | None, int]:
-        """The learner after the last recorded round, made up for what a kill cut off, and how many rounds there are."""
-        for path in self._shared:
-            self._replay.add_round(self._read(path))
-        recorded = 0
-        while self._round_path(recorded).exists():
-            recorded += 1
-        done = min(recorded, self._rounds)
-        state, learnt = self._load_learner(recorded)
-        for index in range(done):
-            if index < learnt:
-                self._replay.add_round(self.load_round(index))
-                advance(self._round_steps)
-            else:
-                _, state = self._round(index, state, advance)
-                self._save_learner(index, state)
-            if index >= learnt - 1:
-                self._evaluate(index, state, advance)
-        return state, done
+            for path in self._shared:
+                self._replay.add_round(self._read(path))
+            recorded = 0
+            while self._round_path(recorded).exists():
+                recorded += 1
+            state, learnt = self._load_learner(recorded)
+            for index in range(self._rounds):
+                if index < learnt:
+                    self._replay.add_round(self.load_round(index))
+                    advance(self._round_steps)
+                else:  # a kill may have come between the record of a round and its learner
+                    episodes, state = self._round(index, state, advance, simulator if index >= recorded else None)
+                    if index >= recorded:
+                        with files.atomic(self._round_path(index)) as part, open(part, "wb") as file:
+                            np.savez(file, **episodes._asdict())
+                    self._save_learner(index, state)
+                if index >= learnt - 1:
+                    self._evaluate(index, state, advance)
 
     def _round(
         self, index: int, state: State | None, advance: Advance, simulator: Simulator | None = None
@@ -111,13 +102,15 @@ class Collection:
         config, random = self.config, np.random.default_rng([self.config.seed, index])
         updates = round(config.copies * config.update_ratio)
         episodes = self.load_round(index) if simulator is None else self._start(index, simulator)
+        shape = (config.copies, self.domain.action_size)
         for t in range(self.domain.steps):
-            noise = self._noise(state, random)
+            noise = random.uniform(-1, 1, shape) if state is None else config.noise * random.standard_normal(shape)
             if simulator is not None:
                 self._step(simulator, episodes, t, state, noise)
             self._replay.add_step(t, episodes)
             if state is not None:
-                state = self._learn(state, self._replay.sample(random, updates), index * self.domain.steps + t)
+                batches = self._replay.sample(random, updates)
+                state = _learn(self._algo, state, batches, config.seed, index * self.domain.steps + t)
             advance(config.copies)
         self._replay.add_round(episodes)
         if state is None:  # the warm-up is over: it tells how to scale observations
@@ -125,27 +118,21 @@ class Collection:
         return episodes, state
 
     def _start(self, index: int, simulator: Simulator) -> Episodes:
+        """A round at its start states: their seed is another one per round, and none of them an evaluation's."""
+        seed = int(np.random.SeedSequence([self.config.seed, index, 2]).generate_state(1)[0])
         episodes = Episodes.empty(self.domain, self.config.copies)
-        episodes.observations[:, 0] = simulator.reset(_seed(self.config.seed, index), exploration_start=True)
+        episodes.observations[:, 0] = simulator.reset(seed, exploration_start=True)
         episodes.physics[:, 0] = simulator.physics()
         return episodes
 
-    def _noise(self, state: State | None, random: np.random.Generator) -> np.ndarray:
-        """What is added to the learner's actions, or what is done while there is none: [copies, A]."""
-        shape = (self.config.copies, self.domain.action_size)
-        return random.uniform(-1, 1, shape) if state is None else self.config.noise * random.standard_normal(shape)
-
     def _step(self, simulator: Simulator, episodes: Episodes, t: int, state: State | None, noise: np.ndarray) -> None:
-        """Step t of a round, recorded in `episodes`."""
+        """Step t of a round, recorded in `episodes`; without a learner the noise is what is done."""
         if state is not None:
-            noise = np.clip(np.asarray(_act(self._algo, state, episodes.observations[:, t])) + noise, -1, 1)
+            noise = np.clip(rollout.act(self._algo, state, episodes.observations[:, t]) + noise, -1, 1)
         actions = noise.astype(np.float32)
         observations, rewards = simulator.step(actions)
         episodes.actions[:, t], episodes.rewards[:, t] = actions, rewards
         episodes.observations[:, t + 1], episodes.physics[:, t + 1] = observations, simulator.physics()
-
-    def _learn(self, state: State, batches: Batch, step: int) -> State:
-        return _learn(self._algo, state, batches, self.config.seed, step)
 
     def _fresh_learner(self) -> State:
         mean, std = self._replay.statistics()
@@ -164,15 +151,12 @@ class Collection:
             return
         if path.exists() and steps in rows:
             return
-        returns = rollout.returns(
-            self.domain,
-            functools.partial(_act, self._algo, state),
-            self.config.evaluation_episodes,
-            seed=self.config.seed,
-        )[:, self._task]
+        act, episodes = partial(rollout.act, self._algo, state), self.config.evaluation_episodes
+        returns = rollout.returns(self.domain, act, episodes, self.config.seed)[:, self._task]
         mean, error = returns.mean(), returns.std(ddof=1) / len(returns) ** 0.5
         if not path.exists():
-            serialization.save(path, policy_of(state), {"steps": steps, "return": mean})
+            policy = {"normalizer": state.normalizer, "actor": state.actor}
+            serialization.save(path, policy, {"steps": steps, "return": mean})
         rows[steps] = f"{steps},{mean:.3f},{error:.3f}"
         lines = ["steps,return,standard_error", *(rows[key] for key in sorted(rows)), ""]
         files.write_text(self.folder / "evaluations.csv", "\n".join(lines))
@@ -228,16 +212,16 @@ class Collection:
             )
         return found[:count] if isinstance(count, int) else found
 
-    def ladder(self) -> Ladder:
+    def ladder(self) -> kinds.Ladder:
         """The policies that were kept, thinned out to a ladder and measured."""
         paths = sorted((self.folder / "policies").glob("*.safetensors"))
         if not paths:
             raise ConfigError(f"{self.folder} has no policy yet: collect more steps than the warm-up's")
         returns = [_return(path) for path in paths]
-        best = ladder.best_of(self.config.task, paths, returns)
-        return ladder.build(
+        best = kinds.best_of(self.config.task, paths, returns)
+        return kinds.build_ladder(
             self.config.task,
-            [paths[i] for i in ladder.choose(returns, best)],
+            [paths[i] for i in kinds.choose(returns, best)],
             total_steps=self.total_steps,
             noise=self.config.noise,
             seed=self.config.seed,
@@ -253,7 +237,7 @@ class Collection:
         if not path.exists():
             return None, 0
         spec = Spec(self.domain.observation_size, self.domain.action_size)
-        state, meta = serialization.load(path, jax.eval_shape(functools.partial(_init, self._algo, 0), spec))
+        state, meta = serialization.load(path, jax.eval_shape(partial(_init, self._algo, 0), spec))
         learnt = meta.get("rounds")
         if not isinstance(learnt, int):
             raise DataError(f"{path} doesn't say how many rounds it has learnt from; remove it to learn from all again")
@@ -294,27 +278,12 @@ def _return(path: Path) -> float:
     return found
 
 
-def policy_of(state: State) -> dict[str, object]:
-    """What acting needs of a learner: the normalisation and the actor."""
-    return {"normalizer": state.normalizer, "actor": state.actor}
-
-
-def _seed(seed: int, index: int) -> int:
-    """The start states' seed of a round: another one each round, none of them an evaluation's."""
-    return int(np.random.SeedSequence([seed, index, 2]).generate_state(1)[0])
-
-
-@functools.partial(jax.jit, static_argnums=0)
+@partial(jax.jit, static_argnums=0)
 def _init(algo: TD3, seed: int, spec: Spec) -> State:
     return algo.init(jax.random.key(seed), spec)
 
 
-@functools.partial(jax.jit, static_argnums=0)
-def _act(algo: TD3, state: State, observations: jax.Array) -> jax.Array:
-    return algo.act(state, observations)
-
-
-@functools.partial(jit, static_argnums=0, donate_argnums=1)
+@partial(jit, static_argnums=0, donate_argnums=1)
 def _learn(algo: TD3, state: State, batches: Batch, seed: int, step: int) -> State:
     """One gradient step on each of the batches [U, B, …]."""
     key = jax.random.fold_in(jax.random.key(seed), step)
@@ -336,3 +305,63 @@ def learner(config: Collect) -> TD3:
         actor_lr=config.lr,
         critic_lr=config.lr,
     )
+
+
+class Replay:
+    """All rounds so far in memory, and batches of `n_step` transitions from them."""
+
+    def __init__(self, domain: Domain, task: int, config: Collect, capacity: int) -> None:
+        self._config, self._task, self._steps = config, task, domain.steps
+        episodes = capacity * config.copies
+        self._observations = np.empty((episodes, domain.steps + 1, domain.observation_size), np.float32)
+        self._actions = np.empty((episodes, domain.steps, domain.action_size), np.float32)
+        self._rewards = np.empty((episodes, domain.steps), np.float32)
+        self._rounds = 0  # finished
+        self._filled = 0  # steps of the current round
+
+    @property
+    def _rows(self) -> slice:
+        """Of the round under way."""
+        return slice(self._rounds * self._config.copies, (self._rounds + 1) * self._config.copies)
+
+    def add_round(self, episodes: Episodes) -> None:
+        rows = self._rows
+        self._observations[rows], self._actions[rows] = episodes.observations, episodes.actions
+        self._rewards[rows] = episodes.rewards[..., self._task]
+        self._rounds, self._filled = self._rounds + 1, 0
+
+    def add_step(self, t: int, episodes: Episodes) -> None:
+        """Step t of the round under way, which `episodes` holds so far."""
+        rows = self._rows
+        self._observations[rows, t : t + 2] = episodes.observations[:, t : t + 2]
+        self._actions[rows, t] = episodes.actions[:, t]
+        self._rewards[rows, t] = episodes.rewards[:, t, self._task]
+        self._filled = t + 1
+
+    def statistics(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the observations of the finished rounds."""
+        seen = self._observations[: self._rows.start].reshape(-1, self._observations.shape[-1])
+        return seen.mean(axis=0, dtype=np.float64), seen.std(axis=0, dtype=np.float64)
+
+    def sample(self, random: np.random.Generator, updates: int) -> Batch:
+        """`updates` batches [U, B, …] for the learner."""
+        return Batch(*map(jnp.asarray, self.draw(random, updates)))
+
+    def draw(self, random: np.random.Generator, updates: int) -> tuple[np.ndarray, ...]:
+        """The columns of `updates` batches, uniform over the windows of n steps that lie within an episode."""
+        n, copies = self._config.n_step, self._config.copies
+        windows = self._steps - n + 1  # of an episode
+        count = self._rounds * windows + max(0, self._filled - n + 1)
+        drawn = random.integers(0, count, size=(updates, self._config.batch_size))
+        row = drawn // windows * copies + random.integers(0, copies, size=drawn.shape)
+        t = drawn % windows
+        rewards = sum(self._config.discount**k * self._rewards[row, t + k] for k in range(n))
+        return (
+            self._observations[row, t],
+            self._actions[row, t],
+            rewards,
+            np.zeros(drawn.shape, np.float32),  # nothing terminates
+            self._observations[row, t + n],
+            np.ones(drawn.shape, np.float32),  # all of it is the task's own
+            np.zeros(drawn.shape, np.int32),
+        )
