@@ -13,7 +13,7 @@ import numpy as np
 
 from utds.report import aggregate
 from utds.report.aggregate import Interval, Scores
-from utds.report.load import BETA, OWN, Array, pool_of
+from utds.report.load import BETA, OWN, Array, pool_of, shown
 from utds.report.table import Outcome, Setting, Study
 
 EVERYTHING = "all domains"
@@ -60,6 +60,10 @@ class Row(NamedTuple):
     statistics: dict[str, Interval]
     profile: Interval  # [T]
     mean_profile: Interval  # [T]
+
+    @property
+    def name(self) -> str:
+        return shown(self.algorithm) + ", own data" * self.alone
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from markupsafe import Markup
 from utds.evaluation import fqe
 from utds.report import aggregate, figures, findings, text
 from utds.report.aggregate import Interval
+from utds.report.figures import colours, numbered, swatch
 from utds.report.findings import EVERYTHING, WHICH, Ablation, Aggregates, Gain
 from utds.report.load import BETA, OWN, shown
-from utds.report.plot import colours, numbered, swatch
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
 

@@ -152,10 +152,7 @@ def to_markdown(study: Study) -> str:
         if found := findings.aggregates(study, which, findings.scopes(study)[0] if study.domains else EVERYTHING):
             names = list(found.rows[0].statistics)
             lines += [f"## Aggregates of {which} {study.measure}s over {len(found.settings)} settings", ""]
-            averages = [
-                (shown(r.algorithm) + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names))
-                for r in found.rows
-            ]
+            averages = [(row.name, *(interval(row.statistics[n]) for n in names)) for row in found.rows]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
             lines += ["Some have one seed everywhere: intervals are over main datasets.", ""] * (found.over == "data")
     if study.outcomes:
