@@ -14,7 +14,7 @@ from utds.evaluation import fqe
 from utds.report import aggregate, figures, findings, text
 from utds.report.aggregate import Interval
 from utds.report.figures import colours, numbered, swatch
-from utds.report.findings import EVERYTHING, WHICH, Ablation, Gain
+from utds.report.findings import WHICH, Ablation, Gain
 from utds.report.load import BETA, OWN, shown
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
@@ -73,7 +73,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         facts=_facts(study),
         tuning=text.tuning(study),
         filters=_filters(study),
-        everything=findings.scopes(study)[0] if study.domains else EVERYTHING,
+        everything=findings.scopes(study)[0],
         own=OWN,
         folded=len(study.settings) > FOLDED,
         hatchings=HATCHINGS,
@@ -157,7 +157,7 @@ def _mains(study: Study) -> Iterable[Setting]:
 
 def _panels(settings: Iterable[Setting], draw: Callable[[Setting], Markup | None]) -> list[tuple[str, list[Any]]]:
     """A panel for every setting that there is something to draw of, by task."""
-    panels = [{"setting": setting, "svg": svg} for setting in settings if (svg := draw(setting))]
+    panels: list[dict[str, Any]] = [{"setting": s, "svg": svg} for s in settings if (svg := draw(s))]
     return [(task, list(group)) for task, group in groupby(panels, key=lambda panel: panel["setting"].task)]
 
 
