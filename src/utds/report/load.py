@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,7 @@ class Result:
         return dict(self.config["algorithm"]["fields"])
 
 
-@dataclass(frozen=True)
-class Offline:
+class Offline(NamedTuple):
     """A finished run that was judged from data alone, or that can't be judged otherwise."""
 
     path: Path

@@ -58,7 +58,7 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
         "curves": _panels(study.settings, partial(figures.curves, study)),
         **_uncertainty(study),
         "ablations": _ablations(study),
-        "costs": [c | {"numbers": _costs(c)} for c in findings.costs(study)],
+        "costs": list(findings.costs(study)),
         "rows": [*(_row(study, outcome) for outcome in study.outcomes.values()), *_recorded_rows(study)],
     }
     folder = Path(__file__).parent
@@ -189,11 +189,6 @@ def _lines(found: Ablation) -> list[str]:
     """Settings, with labels where one of them has several lines."""
     settings = [setting for setting, _ in found.lines]
     return [f"{s}, {shown(label)}" if settings.count(s) > 1 else str(s) for s, label in found.lines]
-
-
-def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
-    shown = (("hours", "{:.2f}"), ("memory", "{:,.0f}"), ("parameters", "{:,.0f}"))
-    return [("", "–") if cost[name] is None else (cost[name], form.format(cost[name])) for name, form in shown]
 
 
 def _row(study: Study, outcome: Outcome) -> dict[str, Any]:

@@ -117,8 +117,7 @@ class Study:
         for run in self.offline:
             if run.found:
                 groups[run.found["comparison"]].append(run)
-        ordered = sorted(groups.values(), key=lambda group: -len(group))
-        return tuple(comparison((run.path, run.config, run.found) for run in group) for group in ordered)
+        return tuple(map(comparison, sorted(groups.values(), key=lambda group: -len(group))))
 
     @cached_property
     def unjudged(self) -> dict[str, str]:
