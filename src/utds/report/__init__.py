@@ -1,11 +1,12 @@
 """What came out of a tree of runs, on one self-contained page.
 
-load      run directories -> results, their labels and commands
-table     results -> one table of outcomes <-> CSV
-aggregate statistics of runs with intervals
-findings  gains, averages, costs, ablations
-text      findings in words and as Markdown
-figures, page   drawing and the page
+load       run directories -> results, their labels and commands
+table      results -> one table of outcomes; results from CSV, the table to CSV
+aggregate  statistics of runs with intervals
+findings   gains, averages, costs, ablations
+text       findings in words and as Markdown
+figures    findings as SVG
+page       all of it on one page
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from utds.errors import DataError
 from utds.report import load, page, table, text
 from utds.report.table import Study
 
-rows = table  # what reads and writes CSV, as scripts name it
+rows = table  # the name by which scripts know what writes CSV
 
 
 def study(sources: Sequence[Path]) -> Study:

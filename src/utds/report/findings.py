@@ -71,7 +71,6 @@ class Row(NamedTuple):
 class Aggregates:
     """Algorithms compared on the very same settings."""
 
-    scope: str
     settings: tuple[Setting, ...]
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
@@ -172,7 +171,6 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     once = any(all(len(outcome.seeds) == 1 for outcome in outcomes) for _, _, outcomes in rows)
     over: Over = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
     return Aggregates(
-        scope=scope,
         settings=common,
         rows=tuple(_row(*each, which, taus, over, study.measure) for each in rows),
         left_out=tuple(label for label in study.sharing if label not in compared),

@@ -61,7 +61,7 @@ class Result:
     scale: tuple[float, float] | None  # returns of random actions and of the reference expert: scores 0 and 100
     recorded: tuple[float, float] | None  # returns of the task's own data: mean, and mean of the best tenth of episodes
     trials: int  # of the search for its algorithm's fields; 0 where nothing was searched for
-    cost: dict[str, float]  # seconds and steps that were timed; peak_memory_mb and parameters where recorded
+    cost: dict[str, float]  # hours_per_million where steps were timed; peak_memory_mb and parameters where recorded
     seeds: dict[int, Seed]
     unlike: str | None = None  # where an earlier CSV tells it and not the fields: what is unlike most runs, or nothing
 
