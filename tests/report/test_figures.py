@@ -8,7 +8,7 @@ from utds import algorithms, report
 from utds.algorithms import TD3, registry
 from utds.errors import ConfigError
 from utds.report import page
-from utds.report.plot import PAPER, legible
+from utds.report.figures import PAPER, legible
 
 
 @pytest.mark.parametrize(

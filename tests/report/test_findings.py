@@ -14,7 +14,7 @@ from scipy import stats
 from utds import algorithms, report
 from utds.algorithms import CQL, registry
 from utds.errors import DataError
-from utds.report import aggregate, findings, rows, text
+from utds.report import aggregate, findings, table, text
 from utds.report.aggregate import Interval
 from utds.report.load import BETA
 from utds.report.table import ALL, Setting
@@ -465,7 +465,7 @@ def test_recorded_data_stands_beside_the_algorithms(tmp_path, write_run):
     (setting,) = found.settings
     assert found.recorded(setting) == pytest.approx((0, 50))
     assert "| walker-walk/medium | own data | recorded data, best tenth | – | 50.0 |" in text.to_markdown(found)
-    assert next(csv.DictReader(rows.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
+    assert next(csv.DictReader(table.to_csv(found).splitlines()))["recorded_best_tenth"] == "501.5"
     page = report.page.render(found)
     assert "recorded data, best tenth: 50.0" in page and 'class="axis mid"' in page
 
@@ -485,7 +485,7 @@ def test_costs(tmp_path, tree):
 
 def test_csv_and_markdown(benchmark_tree):
     found = report.study([benchmark_tree])
-    lines = list(csv.DictReader(rows.to_csv(found).splitlines()))
+    lines = list(csv.DictReader(table.to_csv(found).splitlines()))
     assert len(lines) == sum(len(outcome.seeds) for outcome in found.outcomes.values())
     row = next(
         r for r in lines if (r["task"], r["source"], r["algorithm"], r["seed"]) == ("walker-walk", "run", "cds", "1")

@@ -7,7 +7,7 @@ import pytest
 
 from utds import algorithms
 from utds.cli import main
-from utds.report.plot import PAPER, legible
+from utds.report.figures import PAPER, legible
 
 DESKTOP, PHONE = (1280, 900), (390, 844)
 LUMINANCE = """

@@ -1,10 +1,12 @@
 """What came out of a tree of runs, on one self-contained page.
 
-load      run directories -> results, their labels and commands
-rows      results <-> CSV
-table     results -> one table of outcomes    aggregate       statistics of runs with intervals
-findings  gains, averages, costs, ablations
-text      findings in words and as Markdown   figures, page   drawing and the page
+load       run directories -> results, their labels and commands
+table      results -> one table of outcomes; results from CSV, the table to CSV
+aggregate  statistics of runs with intervals
+findings   gains, averages, costs, ablations
+text       findings in words and as Markdown
+figures    findings as SVG
+page       all of it on one page
 """
 
 from collections.abc import Sequence
@@ -12,8 +14,10 @@ from pathlib import Path
 
 from utds import files, terminal
 from utds.errors import DataError
-from utds.report import load, page, rows, text
+from utds.report import load, page, table, text
 from utds.report.table import Study
+
+rows = table  # the name by which scripts know what writes CSV
 
 
 def study(sources: Sequence[Path]) -> Study:
@@ -26,7 +30,7 @@ def study(sources: Sequence[Path]) -> Study:
     tables = [source for source in sources if source.is_file()]
     folders = [source for source in sources if source not in tables]
     results, problems, offline = load.read(folders) if folders else ([], [], [])
-    return Study(results + [found for path in tables for found in rows.read(path)], problems, offline)
+    return Study(results + [found for path in tables for found in table.from_csv(path)], problems, offline)
 
 
 def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | None = None) -> None:
@@ -34,7 +38,7 @@ def write(found: Study, out: Path, csv: Path | None = None, markdown: Path | Non
     with terminal.bar("report", total=page.work(found), unit="statistics") as advance:
         documents = {out: page.render(found, advance)}
     if csv:
-        documents[csv] = rows.to_csv(found)
+        documents[csv] = table.to_csv(found)
     if markdown:
         documents[markdown] = text.to_markdown(found)
     for path, document in documents.items():

@@ -12,14 +12,14 @@ Intervals. Runs are resampled within each setting. Of n runs that shows only (n-
 plain percentile interval covers 89 %, not 95 %. `bootstrap` therefore widens the percentiles about the statistic's
 value by √(n/(n-1)) and by Student's t over the normal quantile; `widen=False` gives the plain interval.
 
-With one run a setting there is nothing to resample within it: `bootstrap_settings` draws whole settings with all their
-runs, and its interval says what to expect of other such settings, not how another seed would come out.
+With one run per setting there is nothing to resample within it: `bootstrap_settings` draws whole settings with all
+their runs, and its interval says what to expect of other such settings, not how another seed would come out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import Any, NamedTuple
@@ -157,7 +157,9 @@ def bootstrap(
     `weights` [M] of each table say how much its settings count in the statistic, where that isn't equally much.
     """
     rng = np.random.default_rng(seed)
-    found = np.concatenate([statistic(*drawn) for drawn in _draws(tables, resamples, rng)])  # [R] or [R, T]
+    size = max(1, CHUNK // max(table.values.size for table in tables))
+    times = [min(size, resamples - begin) for begin in range(0, resamples, size)]
+    found = np.concatenate([statistic(*(table.resample(rng, n) for table in tables)) for n in times])  # [R] or [R, T]
     value = statistic(*tables)
     ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if widen:
@@ -189,9 +191,9 @@ def bootstrap_settings(
     if (scores.counts != runs).any():
         scores, runs = Scores(scores.means(), np.ones_like(scores.counts)), 1
         center = statistic(scores)
-    members = np.argsort(np.repeat(which, runs), kind="stable").reshape(count, -1)  # runs, setting by setting
+    rows = np.argsort(np.repeat(which, runs), kind="stable").reshape(count, -1)  # runs, setting by setting
     drawn = np.random.default_rng(seed).integers(count, size=(resamples, count))
-    chosen = members[drawn].reshape(resamples, -1)  # [R, M]
+    chosen = rows[drawn].reshape(resamples, -1)  # [R, K]
     parts = np.array_split(chosen, -(-chosen.size // CHUNK))
     found = np.concatenate([statistic(replace(scores, values=scores.values[part])) for part in parts])
     ends = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -240,13 +242,6 @@ def _means(values: Array, counts: NDArray[np.int64]) -> Array:
         here = counts == count
         means[..., here] = sum(values[..., starts[here] + run] for run in range(count)) / count
     return means
-
-
-def _draws(tables: Sequence[Scores], resamples: int, rng: np.random.Generator) -> Iterator[list[Scores]]:
-    """All tables resampled, a chunk of resamples at a time."""
-    size = max(1, CHUNK // max(table.values.size for table in tables))
-    for begin in range(0, resamples, size):
-        yield [table.resample(rng, min(size, resamples - begin)) for table in tables]
 
 
 def _widening(tables: Sequence[Scores], level: float, weights: Sequence[ArrayLike] | None = None) -> float:

@@ -7,23 +7,24 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from utds.report import aggregate
 from utds.report.aggregate import Interval, Scores
-from utds.report.load import BETA, OWN, Array, pool_of
-from utds.report.table import Outcome, Setting, Study
+from utds.report.load import BETA, OWN, Array, pool_of, shown
+from utds.report.table import Measure, Outcome, Setting, Study
 
 EVERYTHING = "all domains"
 WHICH = ("final", "best")  # the score after the last step; the highest along the way
 TAUS = 61  # points of a performance profile
-RESAMPLES, PROFILE_RESAMPLES = 10_000, 2_000
+PROFILE_RESAMPLES = 2_000  # of each of its points
 TARGETS = (50.0, 100.0)  # of optimality gaps: the paper's, and the reference expert
 MARGIN = 0.01  # of the scale of scores, or of the returns alone, that a clear gain must exceed
 LEAST_MAINS = 5  # main datasets, for an interval over them where no setting has repeats
 SHOWN = 0.05  # gains have one decimal: a smaller one is shown as 0.0, however sure it is
+Over = Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where there are none
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Gain:
     single: str  # the algorithm of the runs without sharing
     settings: int
     gain: Interval
-    over: Literal["seeds", "data"]  # what the gain's interval is over: repeats, or main datasets where there are none
+    over: Over  # of the gain's interval
     probability: Interval  # that a run with sharing beats one without
     up: int  # settings whose own interval lies above zero
     down: int
@@ -61,17 +62,20 @@ class Row(NamedTuple):
     profile: Interval  # [T]
     mean_profile: Interval  # [T]
 
+    @property
+    def name(self) -> str:
+        return shown(self.algorithm) + ", own data" * self.alone
+
 
 @dataclass(frozen=True)
 class Aggregates:
     """Algorithms compared on the very same settings."""
 
-    scope: str
     settings: tuple[Setting, ...]
     rows: tuple[Row, ...]
     left_out: tuple[str, ...]  # algorithms that ran on less than half of the settings
     taus: Array
-    over: Literal["seeds", "data"]  # what intervals are over: repeats, or main datasets where a row has none
+    over: Over  # main datasets where a row has no repeats
 
 
 class Ablation(NamedTuple):
@@ -84,9 +88,8 @@ class Ablation(NamedTuple):
 
 def scopes(study: Study) -> tuple[str, ...]:
     """Everything, then each domain where there are several. Returns are averaged within a domain alone."""
-    if study.measure == "return" and len(study.domains) > 1:
-        return study.domains
-    return (EVERYTHING, *(study.domains if len(study.domains) > 1 else ()))
+    several = study.domains if len(study.domains) > 1 else ()
+    return several if several and study.measure == "return" else (EVERYTHING, *several)
 
 
 def paired(study: Study, algorithm: str, scope: str) -> list[tuple[Outcome, Outcome]]:
@@ -105,10 +108,9 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
     pairs = paired(study, algorithm, scope or scopes(study)[0]) if study.domains else []
     if not pairs:
         return None
-    mains = list(dict.fromkeys(alone.setting for _, alone in pairs))
-    alone = {pair.setting: pair.runs(which) for _, pair in pairs}
-    index = [mains.index(pair.setting) for _, pair in pairs]
-    tables = (Scores.of([outcome.runs(which) for outcome, _ in pairs]), Scores.of([alone[main] for main in mains]))
+    alone = {single.setting: single.runs(which) for _, single in pairs}
+    index = [list(alone).index(single.setting) for _, single in pairs]
+    tables = Scores.of([outcome.runs(which) for outcome, _ in pairs]), Scores.of(list(alone.values()))
 
     # One run alone stands against several settings: it is drawn once for all of them.
     def both(shared: Scores, single: Scores) -> Array:
@@ -121,10 +123,12 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
     difference, probability = (Interval(*(float(x[i]) for x in found)) for i in (0, 1))
     probability = Interval(probability.value, *np.clip(probability[1:], 0, 1).tolist())
     each = [aggregate.welch(outcome.runs(which), single.runs(which)) for outcome, single in pairs]
-    over: Literal["seeds", "data"] = "seeds"
-    if math.isnan(difference.low) and len(mains) >= LEAST_MAINS:
-        changes = [np.mean([x.value for x, i in zip(each, index, strict=True) if i == k]) for k in range(len(mains))]
+    over: Over = "seeds"
+    if math.isnan(difference.low) and len(alone) >= LEAST_MAINS:
+        changes = [np.mean([x.value for x, i in zip(each, index, strict=True) if i == k]) for k in range(len(alone))]
         difference, over = aggregate.student(changes, center=difference.value), "data"
+    lower = [(outcome.setting, x.value) for (outcome, _), x in zip(pairs, each, strict=True) if x.value <= -SHOWN]
+    seeds = [len(outcome.seeds) for outcome, _ in pairs]
     return Gain(
         algorithm=algorithm,
         single=pairs[0][1].algorithm,
@@ -134,20 +138,11 @@ def gain(study: Study, algorithm: str, which: str = "final", scope: str | None =
         probability=probability,
         up=sum(x.value > 0 and clear(x) for x in each),
         down=sum(x.value < 0 and clear(x) for x in each),
-        seeds=(min(len(outcome.seeds) for outcome, _ in pairs), max(len(outcome.seeds) for outcome, _ in pairs)),
+        seeds=(min(seeds), max(seeds)),
         steps=tuple(sorted({result.config["steps"] for outcome, _ in pairs for result in outcome.results})),
         margin=MARGIN * (100 if study.measure == "score" else max(abs(runs.mean()) for runs in alone.values())),
-        losses=_losses(pairs, which),
+        losses=tuple((f"{s.main} with {s.source}", x) for s, x in sorted(lower, key=lambda loss: loss[1])),
     )
-
-
-def _losses(pairs: list[tuple[Outcome, Outcome]], which: str) -> tuple[tuple[str, float], ...]:
-    found = []
-    for outcome, single in pairs:
-        setting, change = outcome.setting, float(outcome.runs(which).mean() - single.runs(which).mean())
-        if change <= -SHOWN:
-            found.append((f"{setting.task}/{setting.kind} with {setting.source}", change))
-    return tuple(sorted(found, key=lambda loss: loss[1]))
 
 
 def clear(gain: Interval) -> bool:
@@ -166,32 +161,29 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
         return None
     mains = list(dict.fromkeys(setting.main for setting in common))
     rows = [(label, False, [study.outcomes[s, label] for s in common]) for label in compared]
-    singles = [[study.single(main, label) for main in mains] for label in compared]
-    whole = {
-        outcomes[0].algorithm: outcomes for found in singles if len(outcomes := [c for c in found if c]) == len(mains)
-    }
-    rows += [(label, True, outcomes) for label, outcomes in whole.items()]
+    whole: dict[str, list[Outcome]] = {}
+    for label in compared:
+        singles = [single for main in mains if (single := study.single(main, label))]
+        if len(singles) == len(mains):
+            whole[singles[0].algorithm] = singles
+    rows += [(label, True, singles) for label, singles in whole.items()]
     taus = _taus([run for _, _, outcomes in rows for outcome in outcomes for run in outcome.runs(which)], study.measure)
     once = any(all(len(outcome.seeds) == 1 for outcome in outcomes) for _, _, outcomes in rows)
-    over: Literal["seeds", "data"] = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
-
-    def row(label: str, alone: bool, outcomes: list[Outcome]) -> Row:
-        scores = Scores.of([outcome.runs(which) for outcome in outcomes])
-        groups = [mains.index(outcome.setting.main) for outcome in outcomes] if over == "data" else None
-        return _row(label, alone, scores, groups, taus, study.measure)
-
+    over: Over = "data" if once and len(mains) >= LEAST_MAINS else "seeds"
     return Aggregates(
-        scope=scope,
         settings=common,
-        rows=tuple(row(*each) for each in rows),
+        rows=tuple(_row(*each, which, taus, over, study.measure) for each in rows),
         left_out=tuple(label for label in study.sharing if label not in compared),
         taus=taus,
         over=over,
     )
 
 
-def _row(label: str, alone: bool, scores: Scores, groups: list[int] | None, taus: Array, measure: str) -> Row:
-    """Intervals are over runs, or over `groups` of settings where there are any."""
+def _row(
+    label: str, alone: bool, outcomes: list[Outcome], which: str, taus: Array, over: Over, measure: Measure
+) -> Row:
+    scores = Scores.of([outcome.runs(which) for outcome in outcomes])
+    mains = [outcome.setting.main for outcome in outcomes]
     statistics: dict[str, aggregate.Statistic] = {
         "median": aggregate.median,
         "IQM": aggregate.iqm,
@@ -201,14 +193,14 @@ def _row(label: str, alone: bool, scores: Scores, groups: list[int] | None, taus
         for target in TARGETS:
             statistics[f"gap to {target:.0f}"] = functools.partial(aggregate.optimality_gap, target=target)
 
-    def interval(statistic: aggregate.Statistic, resamples: int, bounds: tuple[float, float]) -> Interval:
-        if groups is None:
-            return aggregate.bootstrap(statistic, scores, resamples=resamples, bounds=bounds)
-        return aggregate.bootstrap_settings(statistic, scores, groups, resamples=resamples, bounds=bounds)
+    def interval(statistic: aggregate.Statistic, **options: Any) -> Interval:
+        if over == "seeds":
+            return aggregate.bootstrap(statistic, scores, **options)
+        return aggregate.bootstrap_settings(statistic, scores, [mains.index(main) for main in mains], **options)
 
-    found = interval(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1), RESAMPLES, (-math.inf, math.inf))
+    found = interval(lambda s: np.stack([f(s) for f in statistics.values()], axis=-1))
     profiles = (
-        interval(lambda s, f=f: f(s, taus), PROFILE_RESAMPLES, (0, 1))
+        interval(lambda s, f=f: f(s, taus), resamples=PROFILE_RESAMPLES, bounds=(0, 1))
         for f in (aggregate.profile, aggregate.mean_profile)
     )
     each = {name: Interval(*(float(x[i]) for x in found)) for i, name in enumerate(statistics)}
@@ -217,7 +209,7 @@ def _row(label: str, alone: bool, scores: Scores, groups: list[int] | None, taus
     return Row(label, alone, scores.counts.size, each, *profiles)
 
 
-def _taus(runs: list[float], measure: str) -> Array:
+def _taus(runs: list[float], measure: Measure) -> Array:
     """From 0 to 100, further where scores lie further; for returns from the lowest to the highest."""
     low, high = (min(0, *runs), max(100, *runs)) if measure == "score" else (min(runs), max(runs))
     return np.linspace(low, high, TAUS)

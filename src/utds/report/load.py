@@ -7,10 +7,10 @@ import functools
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class Result:
     scale: tuple[float, float] | None  # returns of random actions and of the reference expert: scores 0 and 100
     recorded: tuple[float, float] | None  # returns of the task's own data: mean, and mean of the best tenth of episodes
     trials: int  # of the search for its algorithm's fields; 0 where nothing was searched for
-    cost: dict[str, float]  # seconds and steps that were timed; peak_memory_mb and parameters where recorded
+    cost: dict[str, float]  # hours_per_million where steps were timed; peak_memory_mb and parameters where recorded
     seeds: dict[int, Seed]
     unlike: str | None = None  # where an earlier CSV tells it and not the fields: what is unlike most runs, or nothing
 
@@ -74,8 +74,7 @@ class Result:
         return dict(self.config["algorithm"]["fields"])
 
 
-@dataclass(frozen=True)
-class Offline:
+class Offline(NamedTuple):
     """A finished run that was judged from data alone, or that can't be judged otherwise."""
 
     path: Path
@@ -119,32 +118,32 @@ def _finished(path: Path) -> dict[str, Any] | None:
     config = run_files.config(path)
     if run_files.cell(path).get("trial") is not None:
         return None
-    if run_files.result(path).get("steps") != config["steps"]:
+    if not run_files.is_finished(config, run_files.result(path)):
         raise DataError(f"{path} is unfinished: resume it with `--resume`")
     return config
 
 
 def _result(path: Path, config: dict[str, Any]) -> Result:
-    done, cell = run_files.result(path), run_files.cell(path)
+    done, cell, limits = run_files.result(path), run_files.cell(path), scale(config["task"])
     domain = config["domain"] or config["task"]
-    own, *shared = [source["id"] for source in config["sources"]]
-    known = algorithms.entries().get(config["algorithm"]["name"])  # none where it is of a file that isn't loaded
-    if known is not None and not known.reads_shared:
-        shared = []
+    own, *others = config["sources"]
+    shared = [source["id"] for source in others] if run_files.shares(config) else []
+    short = [id.removeprefix(f"{domain}-").removesuffix("/replay") for id in shared]  # another kind than replay stays
+    recorded = own.get("recorded")  # runs of earlier versions don't tell
     return Result(
         path=path,
         domain=domain,
         task=config["task"],
-        kind=own.rpartition("/")[2],
-        source=" + ".join(sorted(_short(name, domain) for name in shared)) or OWN,
+        kind=own["id"].rpartition("/")[2],
+        source=" + ".join(sorted(short)) or OWN,
         config=config | {"episodes": cell.get("episodes", config.get("episodes"))},
         version=run_files.version(path),
         command=cell.get("command"),
-        scale=scale(config["task"]),
-        recorded=_recorded(config["sources"][0]),
+        scale=limits,
+        recorded=(recorded["mean"], recorded["best_tenth"]) if recorded else None,
         trials=cell.get("trials") or 0,
         cost=_cost(done, len(config["seeds"])),
-        seeds=_seeds(path, config["seeds"], config["steps"], scale(config["task"])),
+        seeds=_seeds(path, config["seeds"], config["steps"], limits),
     )
 
 
@@ -158,17 +157,6 @@ def scale(task: str) -> tuple[float, float] | None:
     except DomainError:
         return None
     return None if found.reference is None else (found.random, found.reference)
-
-
-def _recorded(source: dict[str, Any]) -> tuple[float, float] | None:
-    """Runs of earlier versions don't tell."""
-    found = source.get("recorded")
-    return (found["mean"], found["best_tenth"]) if found else None
-
-
-def _short(id: str, domain: str) -> str:
-    """walker-run/replay -> run; another kind than replay stays."""
-    return id.removeprefix(f"{domain}-").removesuffix("/replay")
 
 
 def _cost(done: dict[str, Any], seeds: int) -> dict[str, float]:
@@ -194,28 +182,35 @@ def _seeds(path: Path, seeds: list[int], steps: int, scale: tuple[float, float] 
     return found
 
 
+def score(returns: Any, scale: tuple[float, float]) -> Any:
+    """A return or an array of them as scores."""
+    low, high = scale
+    return 100 * (returns - low) / (high - low)
+
+
 def as_scores(returns: Series, scale: tuple[float, float] | None) -> Series | None:
     """Returns as scores, where the task has any."""
-    if scale is None:
-        return None
-    low, high = scale
-    return Series(returns.steps, 100 * (returns.values - low) / (high - low))
+    return None if scale is None else Series(returns.steps, score(returns.values, scale))
+
+
+def together(series: Sequence[Series]) -> tuple[Array, Array]:
+    """The steps that all of them have [T], and their values there [N, T]."""
+    steps = functools.reduce(np.intersect1d, (one.steps for one in series))
+    return steps, np.array([one.values[np.isin(one.steps, steps)] for one in series])
 
 
 def _columns(path: Path, wanted: Callable[[str], bool]) -> dict[int, dict[str, Series]]:
     """A log by seed and column; cells without a number are left out."""
-    collected: dict[int, dict[str, list[tuple[float, float]]]] = {}
+    collected: dict[int, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for row in run_files.rows(path, wanted):
-        mine, step = collected.setdefault(row.pop("seed"), {}), row.pop("step")
+        mine, step = collected[row.pop("seed")], row.pop("step")
         for name, value in row.items():
             if name == "return" or math.isfinite(value):
-                mine.setdefault(name, []).append((step, value))
-    found = {
-        seed: {name: Series(*np.array(pairs, np.float64).T) for name, pairs in columns.items()}
-        for seed, columns in collected.items()
-    }
-    for seed, columns in found.items():
-        if any((np.diff(series.steps) <= 0).any() for series in columns.values()):
+                mine[name].append((step, value))
+    found: dict[int, dict[str, Series]] = {}
+    for seed, columns in collected.items():
+        found[seed] = {name: Series(*np.array(pairs, np.float64).T) for name, pairs in columns.items()}
+        if any((np.diff(series.steps) <= 0).any() for series in found[seed].values()):
             raise DataError(f"{path} has steps of seed {seed} that don't rise; it was altered")
     return found
 
@@ -250,31 +245,57 @@ def _on_the_command_line(config: dict[str, Any]) -> bool:
 
 def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
-    fields: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    pools: dict[tuple[str, bool], list[dict[str, Any]]] = defaultdict(list)
     told: dict[Path, Result] = {}  # a run counts once, though a CSV has a row for each of its seeds
     for result in results:
         if result.unlike is None:
             told.setdefault(result.path, result)
-    for result in told.values():
-        fields[result.algorithm].append(result.fields)
-        pools[result.algorithm, result.source == OWN].append(pool_of(result))
-    usual_fields = {name: _most(found) for name, found in fields.items()}
-    usual_pools = {key: _most(found) for key, found in pools.items()}
-    budgets: dict[tuple[str, bool], list[int]] = defaultdict(list)
+    fields = _usual(told.values(), lambda r: r.algorithm, lambda r: r.fields)
+    pools = _usual(told.values(), lambda r: (r.algorithm, r.source == OWN), pool_of)
+    # Own data alone, being less, may take fewer steps.
+    steps = _usual(results, lambda r: (r.domain, r.source == OWN), lambda r: r.config["steps"])
+    labels: list[tuple[str, Role]] = []
     for result in results:
-        budgets[_budget(result)].append(result.config["steps"])
-    steps = {key: _most(found) for key, found in budgets.items()}
-    labels = []
-    for result in results:
-        other_steps = result.config["steps"] != steps[_budget(result)]
-        if result.unlike is not None:
-            labels.append(_label_of_row(result, other_steps))
-            continue
-        unlike = _unlike(result.fields, usual_fields[result.algorithm])
-        pool = _unlike(pool_of(result), usual_pools[result.algorithm, result.source == OWN])
-        labels.append(_label(result, unlike, pool, other_steps))
+        alone = result.source == OWN
+        if result.unlike is None:
+            unlike = _unlike(result.fields, fields[result.algorithm])
+            words, role = _words(result, unlike, _unlike(pool_of(result), pools[result.algorithm, alone]))
+        else:
+            words, role = _words_of_row(result.unlike)
+        if result.config["steps"] != steps[result.domain, alone]:
+            words, role = [*words, f"{result.config['steps']:,} steps"], "apart"
+        labels.append((" · ".join([result.algorithm, ", ".join(words)]) if words else result.algorithm, role))
     return labels
+
+
+def _usual(results: Iterable[Result], key: Callable[[Result], Hashable], value: Callable[[Result], Any]) -> Any:
+    """By key, the value that comes up most often, the first of equals."""
+    groups: dict[Hashable, list[Any]] = defaultdict(list)
+    for result in results:
+        groups[key(result)].append(value(result))
+    found = {}
+    for name, values in groups.items():
+        texts = [json.dumps(one, sort_keys=True) for one in values]
+        found[name] = values[texts.index(Counter(texts).most_common(1)[0][0])]
+    return found
+
+
+def _unlike(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in usual or usual[name] != value}
+
+
+def _words(result: Result, unlike: dict[str, Any], pool: dict[str, Any]) -> tuple[list[str], Role]:
+    words = [f"{name}={value}" for name, value in unlike.items()]
+    ablation = bool(unlike) and set(unlike) <= set(BETA) and not pool
+    if len(words) > 1 and not ablation:
+        preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
+        words = words if differences else [preset]
+    return words + [f"{name}={value}" for name, value in pool.items()], "ablation" if ablation else "figure"
+
+
+def _words_of_row(unlike: str) -> tuple[list[str], Role]:
+    """As its CSV has it; a schedule of β2 can't be compared with others without the fields themselves."""
+    words = [word for word in unlike.split(", ") if word]
+    return words, "apart" if any(word.partition("=")[0] in BETA for word in words) else "figure"
 
 
 def shown(label: str) -> str:
@@ -290,41 +311,3 @@ def pool_of(result: Result) -> dict[str, Any]:
     if drawn["weights"].startswith("arrays@"):  # other arrays for every pool
         drawn["weights"] = "arrays"
     return drawn if result.source == OWN else drawn | {"rewards": result.config.get("rewards", KNOWN)}
-
-
-def _unlike(values: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if name not in usual or usual[name] != value}
-
-
-def _budget(result: Result) -> tuple[str, bool]:
-    """Runs with one key are expected to take equally many steps; own data alone, being less, may take fewer."""
-    return result.domain, result.source == OWN
-
-
-def _label(result: Result, unlike: dict[str, Any], pool: dict[str, Any], other_steps: bool) -> tuple[str, Role]:
-    words = [f"{name}={value}" for name, value in unlike.items()]
-    ablation = bool(unlike) and set(unlike) <= set(BETA) and not pool
-    if len(words) > 1 and not ablation:
-        preset, differences = algorithms.nearest_preset(result.algorithm, result.fields)
-        words = words if differences else [preset]
-    words += [f"{name}={value}" for name, value in pool.items()]
-    return _joined(result, words, "ablation" if ablation else "figure", other_steps)
-
-
-def _label_of_row(result: Result, other_steps: bool) -> tuple[str, Role]:
-    """As its CSV has it; a schedule of β2 can't be compared with others without the fields themselves."""
-    words = [word for word in (result.unlike or "").split(", ") if word]
-    schedule = any(word.partition("=")[0] in BETA for word in words)
-    return _joined(result, words, "apart" if schedule else "figure", other_steps)
-
-
-def _joined(result: Result, words: list[str], role: Role, other_steps: bool) -> tuple[str, Role]:
-    if other_steps:
-        role, words = "apart", [*words, f"{result.config['steps']:,} steps"]
-    return " · ".join([result.algorithm, *([", ".join(words)] if words else [])]), role
-
-
-def _most(values: list[Any]) -> Any:
-    """The value that comes up most often, the first of equals."""
-    keys = [json.dumps(value, sort_keys=True) for value in values]
-    return values[keys.index(Counter(keys).most_common(1)[0][0])]

@@ -1,7 +1,8 @@
 """One self-contained page: findings and figures put into the template."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from markupsafe import Markup
 from utds.evaluation import fqe
 from utds.report import aggregate, figures, findings, text
 from utds.report.aggregate import Interval
-from utds.report.findings import EVERYTHING, WHICH, Ablation, Aggregates, Gain
+from utds.report.figures import colours, numbered, swatch
+from utds.report.findings import WHICH, Ablation, Gain
 from utds.report.load import BETA, OWN, shown
-from utds.report.plot import colours, numbered, swatch
 from utds.report.table import ALL, RECORDED, Outcome, Setting, Study
 from utds.version import __version__
 
@@ -43,6 +44,8 @@ SECTIONS = (
 )
 LAST = (("costs", "Cost"), ("numbers", "Every number"), ("method", "Method"))
 Advance = Callable[[], None]
+Cell = tuple[str, Any]  # of the table of results: what it shows, and what it is sorted by; None for words
+NOTHING: Cell = ("–", "")
 
 
 def render(study: Study, advance: Advance = lambda: None) -> str:
@@ -50,14 +53,12 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     parts = _statistics(study, advance)
     content = parts | {
         "offline": bool(study.offline),
-        "comparisons": study.comparisons,
-        "unjudged": study.unjudged,
         "maps": [(domain, maps) for domain in study.domains if (maps := list(_maps(study, domain)))],
-        "bars": _by_task(_bars(study)),
-        "curves": _by_task(_curves(study)),
+        "bars": _panels(_mains(study), partial(figures.bars, study)),
+        "curves": _panels(study.settings, partial(figures.curves, study)),
         **_uncertainty(study),
         "ablations": _ablations(study),
-        "costs": [c | {"numbers": _costs(c)} for c in findings.costs(study)],
+        "costs": list(findings.costs(study)),
         "rows": [*(_row(study, outcome) for outcome in study.outcomes.values()), *_recorded_rows(study)],
     }
     folder = Path(__file__).parent
@@ -66,22 +67,18 @@ def render(study: Study, advance: Advance = lambda: None) -> str:
     sections = [(id, name) for id, name in SECTIONS if content[id]]
     return environment.get_template("page.html").render(
         content,
+        study=study,
         contents=[*sections, *(LAST if study.results else ())],
         value_text=fqe.text,
         facts=_facts(study),
         tuning=text.tuning(study),
-        warnings=study.warnings,
-        missing=study.missing,
         filters=_filters(study),
-        everything=findings.scopes(study)[0] if study.domains else EVERYTHING,
+        everything=findings.scopes(study)[0],
         own=OWN,
         folded=len(study.settings) > FOLDED,
         hatchings=HATCHINGS,
         algorithm_legend=[(a, swatch(figures.look_of(study, a)), "algorithm") for a in study.algorithms],
         interval=text.interval,
-        measure=study.measure,
-        unit="points of the score" if study.measure == "score" else "units of return",
-        own_references=", ".join(study.own_references),
         columns=COLUMNS,
         numeric=NUMERIC,
         version=__version__,
@@ -106,29 +103,18 @@ def _statistics(study: Study, advance: Advance) -> dict[str, Any]:
             headlines.append(here | verdict | {"verdict": lead.verdict if lead else "unknown"})
             gains += [here | {"gains": found}] if found else []
             if together := findings.aggregates(study, which, scope):
-                aggregates.append(here | _aggregate(study, together))
+                statistics = {name: figures.statistic(study, together, name) for name in together.rows[0].statistics}
+                profiles = {
+                    "of runs": figures.profile(study, together, "profile"),
+                    "of settings' means": figures.profile(study, together, "mean_profile"),
+                }
+                aggregates.append(here | {"found": together, "statistics": statistics, "profiles": profiles})
             advance()
     return {"headlines": headlines, "gains": gains, "aggregates": aggregates}
 
 
-def _aggregate(study: Study, found: Aggregates) -> dict[str, Any]:
-    names = list(found.rows[0].statistics)
-    return {
-        "settings": len(found.settings),
-        "left_out": found.left_out,
-        "over": found.over,
-        "names": names,
-        "rows": found.rows,
-        "statistics": [(name, figures.statistic(study, found, name)) for name in names],
-        "profiles": [
-            ("of runs", figures.profile(study, found, "profile")),
-            ("of settings' means", figures.profile(study, found, "mean_profile")),
-        ],
-    }
-
-
-def _maps(study: Study, domain: str) -> Iterable[dict[str, Any]]:
-    """The heat maps of a domain, one an algorithm, all on one scale."""
+def _maps(study: Study, domain: str) -> Iterator[dict[str, Any]]:
+    """The heat maps of a domain, one per algorithm, all on one scale."""
     gains: dict[str, dict[Setting, dict[str, Interval]]] = {}
     singles: dict[str, str] = {}
     for (setting, label), outcome in study.outcomes.items():
@@ -163,30 +149,28 @@ def _heat(setting: Setting, gains: dict[Setting, dict[str, Interval]], scale: fl
     return {"source": setting.source, "both": both}
 
 
-def _bars(study: Study) -> Iterable[dict[str, Any]]:
+def _mains(study: Study) -> Iterable[Setting]:
+    """Own data of the settings in which an algorithm that is compared ran with sharing."""
     shared = [s for s in study.settings if s.source != OWN and any((s, a) in study.outcomes for a in study.sharing)]
-    for main in dict.fromkeys(s.main for s in shared):
-        yield {"setting": main, "source": None, "svg": figures.bars(study, main)}
+    return dict.fromkeys(setting.main for setting in shared)
 
 
-def _curves(study: Study) -> Iterable[dict[str, Any]]:
-    for setting in study.settings:
-        yield {"setting": setting, "source": setting.source, "svg": figures.curves(study, setting)}
+def _panels(settings: Iterable[Setting], draw: Callable[[Setting], Markup | None]) -> list[tuple[str, list[Any]]]:
+    """A panel for every setting that there is something to draw of, by task."""
+    panels: list[dict[str, Any]] = [{"setting": s, "svg": svg} for s in settings if (svg := draw(s))]
+    return [(task, list(group)) for task, group in groupby(panels, key=lambda panel: panel["setting"].task)]
 
 
 def _uncertainty(study: Study) -> dict[str, Any]:
     """Panels of the first algorithm that logs its uncertainty."""
     for algorithm in study.algorithms:
-        panels = []
         mine = [s for s, label in study.outcomes if label == algorithm]
         sources = sorted({OWN} | {s.source for s in mine}, key=lambda source: (source != OWN, source == ALL, source))
-        for main in dict.fromkeys(s.main for s in mine):
-            if svg := figures.uncertainty(study, main, algorithm, sources):
-                panels.append({"setting": main, "source": None, "svg": svg})
-        if panels:
+        draw = partial(figures.uncertainty, study, algorithm=algorithm, sources=sources)
+        if panels := _panels(dict.fromkeys(s.main for s in mine), draw):
             legend = [(source, swatch(numbered(i)), "source") for i, source in enumerate(sources)]
-            return {"uncertainty": _by_task(panels), "uncertainty_of": algorithm, "source_legend": legend}
-    return {"uncertainty": [], "uncertainty_of": "", "source_legend": []}
+            return {"uncertainty": panels, "uncertainty_of": algorithm, "source_legend": legend}
+    return {"uncertainty": []}
 
 
 def _ablations(study: Study) -> list[dict[str, Any]]:
@@ -207,38 +191,31 @@ def _lines(found: Ablation) -> list[str]:
     return [f"{s}, {shown(label)}" if settings.count(s) > 1 else str(s) for s, label in found.lines]
 
 
-def _costs(cost: dict[str, Any]) -> list[tuple[Any, str]]:
-    shown = (("hours", "{:.2f}"), ("memory", "{:,.0f}"), ("parameters", "{:,.0f}"))
-    return [("", "–") if cost[name] is None else (cost[name], form.format(cost[name])) for name, form in shown]
-
-
 def _row(study: Study, outcome: Outcome) -> dict[str, Any]:
     setting, alone = outcome.setting, study.single(outcome.setting, outcome.algorithm)
-    found = aggregate.welch(outcome.final, alone.final) if alone and setting.source != OWN else None
-    sure = found is not None and not math.isnan(found.low)
-    numbers = [float(outcome.final.mean()), float(outcome.best.mean())]
-    numbers += [float(alone.final.mean()), found.value] if alone and found else [math.nan] * 2
-    texts = [*(f"{value:z.1f}" for value in numbers[:3]), text.signed(numbers[3])]
-    cells: list[tuple[str, Any]] = [(text, None) for text in (*setting, shown(outcome.algorithm))]
-    cells.append((str(len(outcome.seeds)), len(outcome.seeds)))
-    cells += [
-        ("–", "") if math.isnan(v) else (t.replace("-", "−"), round(v, 4)) for v, t in zip(numbers, texts, strict=True)
-    ]
-    cells.append((f"{text.signed(found.low)} to {text.signed(found.high)}" if found and sure else "–", None))
+    cells: list[Cell] = [(word, None) for word in (*setting, shown(outcome.algorithm))]
+    cells += [(str(len(outcome.seeds)), len(outcome.seeds)), _number(outcome.final.mean())]
+    cells.append(_number(outcome.best.mean()))
+    if alone and setting.source != OWN:
+        found = aggregate.welch(outcome.final, alone.final)
+        between = "–" if math.isnan(found.low) else f"{text.signed(found.low)} to {text.signed(found.high)}"
+        cells += [_number(alone.final.mean()), (text.signed(found.value), round(found.value, 4)), (between, None)]
+    else:
+        cells += [NOTHING, NOTHING, ("–", None)]
     return {"setting": setting, "algorithm": outcome.algorithm, "cells": cells, "commands": outcome.commands}
 
 
-def _recorded_rows(study: Study) -> Iterable[dict[str, Any]]:
+def _recorded_rows(study: Study) -> Iterator[dict[str, Any]]:
     """What each task's own data reached as recorded, beside what was learnt from it."""
     for main in dict.fromkeys(outcome.setting.main for outcome in study.outcomes.values()):
         for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
-            cells: list[tuple[str, Any]] = [(text, None) for text in (*main, name)]
-            cells += [("–", ""), (f"{value:z.1f}".replace("-", "−"), round(value, 4)), *[("–", "")] * 3, ("–", None)]
+            cells: list[Cell] = [(word, None) for word in (*main, name)]
+            cells += [NOTHING, _number(value), *[NOTHING] * 3, ("–", None)]
             yield {"setting": main, "algorithm": name, "cells": cells, "commands": []}
 
 
-def _by_task(panels: Iterable[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    return [(task, list(group)) for task, group in groupby(panels, key=lambda panel: panel["setting"].task)]
+def _number(value: float) -> Cell:
+    return f"{value:z.1f}".replace("-", "−"), round(float(value), 4)
 
 
 def _filters(study: Study) -> list[tuple[str, list[str]]]:

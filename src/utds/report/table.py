@@ -1,23 +1,34 @@
-"""Results as one table: an outcome for every setting and algorithm, with the runs of all its seeds.
+"""Results as one table: an outcome for every setting and algorithm, with the runs of all its seeds; and as CSV.
 
 A *setting* is a main task, the kind of its own data, and what is shared with it. Runs of one algorithm that were asked
 for different things never share an outcome: those unlike the most get a label of their own.
+
+A CSV has a row for every setting, algorithm and seed. It is for other tools, and takes the place of run directories
+that are gone or someone else's: `utds report theirs.csv runs/` compares both. It has no networks, costs or
+uncertainties.
 """
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from utds import algorithms, domains
-from utds.report.load import OWN, Array, Offline, Result, Role, Seed, command, labels_of, shown
+from utds import algorithms, domains, files
+from utds.errors import DataError
+from utds.report import load
+from utds.report.load import DRAWN, OWN, Array, Offline, Result, Role, Seed, Series, shown
 from utds.training.offline import Comparison, comparison
+from utds.training.run_files import PLAIN, TEXT, Each, Maybe, check
 
 Measure = Literal["score", "return"]
 
@@ -25,6 +36,15 @@ RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorith
 OF_SHARING = ("rewards=", "weights=dynamics")  # words of labels that change nothing where nothing is shared
 ALL = "all others"  # every other task of the domain shared at once
 KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
+
+COLUMNS = (  # of a CSV
+    "domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_score", "best_score", "final_return",
+    "best_return", "recorded_return", "recorded_best_tenth", "evaluations", "trials", "utds", "run", "command",
+    "config",
+)  # fmt: skip
+NEEDED = ("domain", "task", "kind", "source", "algorithm", "seed", "steps", "final_return")
+POOL = ("rewards", *DRAWN)
+CONFIG = {"fields": Each(PLAIN), **dict.fromkeys(POOL, Maybe(TEXT))}
 
 
 class Setting(NamedTuple):
@@ -57,21 +77,8 @@ class Outcome:
     measure: Measure
     results: tuple[Result, ...]
     seeds: dict[int, Seed]
-
-    @cached_property
-    def steps(self) -> Array:
-        """Steps at which every seed was evaluated: [T]."""
-        shared = [set(seed.returns.steps) for seed in self.seeds.values()]
-        return np.array(sorted(set.intersection(*shared)))
-
-    @cached_property
-    def curves(self) -> Array:
-        """Scores (or returns) at those steps: [N, T]."""
-        rows = []
-        for seed in self.seeds.values():
-            series = seed.returns if self.measure == "return" or seed.scores is None else seed.scores
-            rows.append(series.values[np.isin(series.steps, self.steps)])
-        return np.array(rows)
+    steps: Array  # [T] at which every seed was evaluated
+    curves: Array  # [N, T], scores (or returns) at those steps
 
     @property
     def final(self) -> Array:
@@ -88,7 +95,7 @@ class Outcome:
 
     @property
     def commands(self) -> list[str]:
-        return list(dict.fromkeys(line for result in self.results if (line := command(result))))
+        return list(dict.fromkeys(line for result in self.results if (line := load.command(result))))
 
 
 class Study:
@@ -99,7 +106,7 @@ class Study:
         self.offline = list(offline)
         self.warnings = list(problems)
         self.measure: Measure = self._choose_measure()
-        labels = labels_of(results)
+        labels = load.labels_of(results)
         self.outcomes = self._gather(labels)
         self._warn(labels)
 
@@ -110,8 +117,7 @@ class Study:
         for run in self.offline:
             if run.found:
                 groups[run.found["comparison"]].append(run)
-        ordered = sorted(groups.values(), key=lambda group: -len(group))
-        return tuple(comparison((run.path, run.config, run.found) for run in group) for group in ordered)
+        return tuple(map(comparison, sorted(groups.values(), key=lambda group: -len(group))))
 
     @cached_property
     def unjudged(self) -> dict[str, str]:
@@ -133,12 +139,8 @@ class Study:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Settings of the figures, in the order of domains, tasks, kinds and sources."""
-        return tuple(
-            sorted(
-                {outcome.setting for outcome in self.outcomes.values() if outcome.role == "figure"}, key=_setting_key
-            )
-        )
+        """Settings of the figures, in the order of domains, tasks, kinds and sources, as outcomes are."""
+        return tuple(dict.fromkeys(c.setting for c in self.outcomes.values() if c.role == "figure"))
 
     @property
     def domains(self) -> tuple[str, ...]:
@@ -174,8 +176,7 @@ class Study:
                 if result.recorded and outcome.measure == "return":
                     found.setdefault(setting.main, result.recorded)
                 elif result.recorded and result.scale:
-                    low, high = result.scale
-                    mean, best = (100 * (value - low) / (high - low) for value in result.recorded)
+                    mean, best = (load.score(value, result.scale) for value in result.recorded)
                     found.setdefault(setting.main, (mean, best))
         return found
 
@@ -212,15 +213,14 @@ class Study:
 
     def _gather(self, labels: list[tuple[str, Role]]) -> dict[tuple[Setting, str], Outcome]:
         groups: dict[tuple[Setting, str], list[tuple[Result, Role]]] = defaultdict(list)
+        names = [result.task.removeprefix(f"{result.domain}-") for result in self.results]  # as sources are called
         tasks: dict[str, set[str]] = defaultdict(set)
-        for result in self.results:
-            parts = [] if result.source in (OWN, ALL) else result.source.split(" + ")
-            tasks[result.domain] |= {result.task.removeprefix(f"{result.domain}-"), *parts}
-        for result, (label, role) in zip(self.results, labels, strict=True):
-            setting = Setting(result.domain, result.task, result.kind, result.source)
-            others = tasks[result.domain] - {result.task.removeprefix(f"{result.domain}-")}
-            if len(others) > 1 and set(result.source.split(" + ")) == others:
-                setting = setting._replace(source=ALL)
+        for result, name in zip(self.results, names, strict=True):
+            tasks[result.domain] |= {name, *(result.source.split(" + ") if result.source not in (OWN, ALL) else ())}
+        for result, name, (label, role) in zip(self.results, names, labels, strict=True):
+            others = tasks[result.domain] - {name}
+            everything = len(others) > 1 and set(result.source.split(" + ")) == others
+            setting = Setting(result.domain, result.task, result.kind, ALL if everything else result.source)
             groups[setting, label].append((result, role))
         ordered = sorted(groups, key=lambda key: (_setting_key(key[0]), _label_key(key[1])))
         return {key: self._outcome(*key, groups[key]) for key in ordered}
@@ -235,10 +235,13 @@ class Study:
             if new := {k: v for k, v in result.seeds.items() if k not in seeds}:
                 seeds |= new
                 kept.append(result)
-        unscored = self.measure == "score" and any(seed.scores is None for seed in seeds.values())
-        role: Role = "apart" if unscored else group[0][1]
-        measure: Measure = "return" if unscored else self.measure
-        return Outcome(setting, label, role, measure, tuple(kept), dict(sorted(seeds.items())))
+        seeds = dict(sorted(seeds.items()))
+        role, measure = group[0][1], self.measure
+        scores = [seed.scores for seed in seeds.values() if seed.scores]
+        if measure == "score" and len(scores) < len(seeds):
+            role, measure = "apart", "return"
+        curves = load.together(scores if measure == "score" else [seed.returns for seed in seeds.values()])
+        return Outcome(setting, label, role, measure, tuple(kept), seeds, *curves)
 
     def _warn(self, labels: list[tuple[str, Role]]) -> None:
         versions = Counter(result.version for result in self.results)
@@ -275,3 +278,110 @@ def _label_key(label: str) -> tuple[int, str]:
 def _setting_key(setting: Setting) -> tuple[Any, ...]:
     last = {OWN: 0, ALL: 2}.get(setting.source, 1)
     return setting.domain, setting.task, _rank(KINDS, setting.kind), setting.kind, last, setting.source
+
+
+def to_csv(study: Study) -> str:
+    """A row for every setting, algorithm and seed; scores are empty where a task has no reference.
+
+    `evaluations` are returns and scores along training, as "2500:631.2:63.8 5000:812:83.1". `config` is JSON: the
+    algorithm's fields and how its pool draws, which tell runs of one algorithm apart.
+    """
+    file = io.StringIO()
+    writer = csv.DictWriter(file, fieldnames=COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for outcome in study.outcomes.values():
+        for number, seed in outcome.seeds.items():
+            result = next(result for result in outcome.results if number in result.seeds)
+            logged = {"return": seed.returns.values} | ({"score": seed.scores.values} if seed.scores else {})
+            along = zip(seed.returns.steps, *logged.values(), strict=True)
+            mean, best_tenth = result.recorded or (None, None)
+            row = outcome.setting._asdict() | {
+                "algorithm": outcome.algorithm,
+                "seed": number,
+                "steps": result.config["steps"],
+                "recorded_return": mean,
+                "recorded_best_tenth": best_tenth,
+                "evaluations": " ".join(":".join([f"{step:.0f}", *(f"{x:.6g}" for x in at)]) for step, *at in along),
+                "trials": result.trials,
+                "utds": result.version,
+                "run": result.path,
+                "command": load.command(result),
+                "config": _config(result),
+            }
+            for name, values in logged.items():
+                row |= {f"final_{name}": values[-1], f"best_{name}": values.max()}
+            writer.writerow(row)
+    return file.getvalue()
+
+
+def _config(result: Result) -> str:
+    """Nothing where an earlier CSV didn't tell it either."""
+    if result.unlike is not None:
+        return ""
+    pool = {name: result.config[name] for name in POOL if result.config.get(name) is not None}
+    return json.dumps({"fields": result.fields} | pool, separators=(",", ":"))
+
+
+def from_csv(path: Path) -> list[Result]:
+    """The results of such a CSV, one per row, in their order."""
+    with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
+        table = csv.DictReader(file, strict=True)
+        lacking = [name for name in NEEDED if name not in (table.fieldnames or ())]
+        if lacking:
+            raise DataError(
+                f"{path} is no table of results: it lacks the column {lacking[0]}; `utds report --csv` writes one"
+            )
+        found = list(_results(path, table))
+    if not found:
+        raise DataError(f"{path} has no results in it")
+    return found
+
+
+def _results(path: Path, table: csv.DictReader[str]) -> Iterator[Result]:
+    try:
+        yield from map(_result, table)
+    except (ValueError, csv.Error, DataError) as error:
+        again = "make the file again with `utds report --csv`"
+        raise DataError(f"{path}, line {table.line_num}: {error}; {again}") from None
+
+
+def _result(row: dict[str, str]) -> Result:
+    if any(row[name] is None for name in NEEDED):
+        raise ValueError("the row is cut short")
+    name, _, unlike = row["algorithm"].partition(" · ")
+    steps, limits = int(row["steps"]), load.scale(row["task"])
+    words = [word for word in unlike.split(", ") if not word.endswith(" steps")]  # found anew among the other results
+    mean, best_tenth = (float(row.get(name) or "nan") for name in ("recorded_return", "recorded_best_tenth"))
+    config: dict[str, Any] = {"algorithm": {"name": name, "fields": {}}, "steps": steps, "sources": []}
+    if told := row.get("config"):  # earlier versions wrote none
+        given = json.loads(told)
+        check(given, CONFIG, "config")
+        config["algorithm"] = algorithms.current_config({"name": name, "fields": given["fields"]})
+        config |= {name: given[name] for name in POOL if given.get(name) is not None}
+    return Result(
+        path=Path(row.get("run") or "unknown"),
+        domain=row["domain"],
+        task=row["task"],
+        kind=row["kind"],
+        source=row["source"],
+        config=config,
+        version=row.get("utds") or "unknown",
+        command=row.get("command") or None,
+        scale=limits,
+        recorded=(mean, best_tenth) if np.isfinite([mean, best_tenth]).all() else None,
+        trials=int(row.get("trials") or 0),
+        cost={},
+        seeds={int(row["seed"]): _seed(row, steps, limits)},
+        unlike=None if told else ", ".join(words),
+    )
+
+
+def _seed(row: dict[str, str], steps: int, limits: tuple[float, float] | None) -> Seed:
+    """The evaluations, or where an older file doesn't have them the last one."""
+    last = f"{steps}:{row['final_return']}" + (f":{row['final_score']}" if row.get("final_score") else "")
+    along = np.array([[float(x) for x in one.split(":")] for one in (row.get("evaluations") or last).split()])  # [T, 3]
+    rising = (np.diff(along[:, 0]) > 0).all() and along[-1, 0] == steps
+    if along.shape[1] not in (2, 3) or not np.isfinite(along).all() or not rising:
+        raise ValueError("the evaluations must be numbers, step:return:score, whose steps rise to the last one")
+    at, returns, *scores = along.T
+    return Seed(Series(at, returns), Series(at, *scores) if scores else load.as_scores(Series(at, returns), limits), {})

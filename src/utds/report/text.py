@@ -7,7 +7,7 @@ from typing import Any
 
 from utds.report import aggregate, findings
 from utds.report.aggregate import Interval
-from utds.report.findings import EVERYTHING, SHOWN, WHICH, Gain
+from utds.report.findings import SHOWN, WHICH, Gain
 from utds.report.load import OWN, shown
 from utds.report.table import RECORDED, Study
 from utds.training.offline import Comparison
@@ -99,16 +99,14 @@ def to_json(study: Study, gain: Gain | None) -> dict[str, Any]:
 
 def tuning(study: Study) -> str:
     """How many trials each algorithm's fields were searched for with; nothing to say where none was."""
-    trials: dict[str, set[int]] = {}
+    counts: dict[str, int] = {}
     for result in study.results:
-        trials.setdefault(result.algorithm, set()).add(result.trials)
-    if set().union(*trials.values()) <= {0}:
+        counts[result.algorithm] = max(result.trials, counts.get(result.algorithm, 0))
+    if not any(counts.values()):
         return ""
-    counts = {name: max(found) for name, found in trials.items()}
     if len(set(counts.values())) == 1:
-        return (
-            f"The fields of every algorithm were chosen by a search of {max(counts.values())} trials on other settings."
-        )
+        count = max(counts.values())
+        return f"The fields of every algorithm were chosen by a search of {count} trials on other settings."
     each = ", ".join(f"{shown(name)} {count or 'none'}" for name, count in sorted(counts.items()))
     return f"The fields were chosen by searches on other settings with unequal numbers of trials: {each}."
 
@@ -136,26 +134,21 @@ def to_markdown(study: Study) -> str:
     gains = [g for a in study.sharing if (g := findings.gain(study, a))]
     lead = gains[0] if gains else None
     lines = [f"# {title(study, lead)}", "", sentence(study, lead), ""]
-    lines += [tuning(study), ""] if tuning(study) else []
+    lines += [told, ""] if (told := tuning(study)) else []
     for judged in study.comparisons:
-        about = (
-            f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}, on {', '.join(judged.sources)}"
-        )
-        lines += ["## Judged without a simulator", "", f"{about}. {' '.join(judged.verdict)}", ""]
+        about = f"{judged.task}: {judged.horizon} steps discounted by {judged.discount:g}"
+        about += f", on {', '.join(judged.sources)}. {' '.join(judged.verdict)}"
+        lines += ["## Judged without a simulator", "", about, ""]
         lines += _table(("run", "shares", "seed", "step", "value [95 %]", "outside the data"), _candidates(judged))
         lines += [f"- {line}" for line in judged.warnings] + [""] * bool(judged.warnings)
     if gains:
         header = ("algorithm", "against", "settings", "gain [95 %]", "probability of improvement [95 %]")
-        rows = [(shown(g.algorithm), f"{shown(g.single)}, own data", g.settings, *_intervals(g)) for g in gains]
-        lines += _table(header, rows)
+        lines += _table(header, [_gain(g) for g in gains])
     for which in WHICH:
-        if found := findings.aggregates(study, which, findings.scopes(study)[0] if study.domains else EVERYTHING):
+        if found := findings.aggregates(study, which, findings.scopes(study)[0]):
             names = list(found.rows[0].statistics)
             lines += [f"## Aggregates of {which} {study.measure}s over {len(found.settings)} settings", ""]
-            averages = [
-                (shown(r.algorithm) + ", own data" * r.alone, *(interval(r.statistics[n]) for n in names))
-                for r in found.rows
-            ]
+            averages = [(row.name, *(interval(row.statistics[n]) for n in names)) for row in found.rows]
             lines += _table(("algorithm", *(f"{name} [95 %]" for name in names)), averages)
             lines += ["Some have one seed everywhere: intervals are over main datasets.", ""] * (found.over == "data")
     if study.outcomes:
@@ -166,8 +159,9 @@ def to_markdown(study: Study) -> str:
     return "\n".join(lines)
 
 
-def _intervals(gain: Gain) -> tuple[str, str]:
-    return interval(gain.gain, 1, plus=True), interval(gain.probability, 2)
+def _gain(found: Gain) -> tuple[object, ...]:
+    numbers = found.settings, interval(found.gain, plus=True), interval(found.probability, 2)
+    return shown(found.algorithm), f"{shown(found.single)}, own data", *numbers
 
 
 def _candidates(found: Comparison) -> list[tuple[object, ...]]:

@@ -275,14 +275,14 @@ def _sources(both: Sequence[Run]) -> list[Dataset]:
     """The main data that the runs have in common, then every dataset that either shares."""
     for run in both:
         _ensemble(run, run.seeds[0])
-    first, *others = both
-    for other in others:
-        for what, of in (("the task", "task"), ("main data", "sources")):
-            mine, its = (r.config[of] if of == "task" else r.config[of][0]["id"] for r in (first, other))
-            if mine != its:
-                raise ConfigError(
-                    f"{first.path} and {other.path} differ in {what} ({mine} and {its}): compare like with like"
-                )
+    common = {
+        "the task": [run.config["task"] for run in both],
+        "main data": [run.config["sources"][0]["id"] for run in both],
+    }
+    for what, names in common.items():
+        if len(set(names)) > 1:
+            paths = " and ".join(str(run.path) for run in both)
+            raise ConfigError(f"{paths} differ in {what} ({' and '.join(names)}): compare like with like")
     found = {dataset.name: dataset for run in both for dataset in run.datasets()}
     return list(found.values())
 

@@ -154,12 +154,10 @@ def _curves(comparison: Comparison) -> list[dict[str, list[tuple[list[int], list
     for judgement in comparison.judgements:
         run, rows = judgement.run, judgement.run.metrics
         names = [source["id"] for source in run.config["sources"]]
-        shared = (
-            ["uncertainty_shared"] if len(names) == 2 else [f"uncertainty_shared_{k}" for k in range(1, len(names))]
-        )
-        columns = dict(zip(names, ["uncertainty_own", *shared], strict=True))
+        single = ["uncertainty_shared"]  # without a number
+        shared = single if len(names) == 2 else [f"uncertainty_shared_{k}" for k in range(1, len(names))]
         curves = {}
-        for name, column in columns.items():
+        for name, column in zip(names, ["uncertainty_own", *shared], strict=True):
             kept = [[row for row in rows if row["seed"] == seed and column in row] for seed in run.seeds]
             if any(kept):
                 curves[name] = [([row["step"] for row in some], [row[column] for row in some]) for some in kept]

@@ -43,7 +43,7 @@ class Toy:
     """What was drawn, and Γ over the plane before and after sharing."""
 
     kind: Kind
-    points: np.ndarray  # [3, n, 2], a cluster a row
+    points: np.ndarray  # [3, n, 2], one row per cluster
     axis: np.ndarray  # [G], coordinates of the map's cells in both directions
     single: np.ndarray  # [G, G], Γ with the main cluster alone; rows are y
     shared: np.ndarray  # [G, G], Γ with all clusters
@@ -80,14 +80,11 @@ class Toy:
         """
         fall = f"Γ at the shared clusters' centres falls {self.fall:.1f}× or more (required 5×)"
         if self.kind == "linear":
-            main = f"Γ near the main cluster rises {100 * self.rise:.1f} % at most (required 20 %)", self.rise <= 0.2
+            share, near = self.rise, f"rises {100 * self.rise:.1f} % at most (required 20 %)"
         else:
-            main = (
-                f"Γ near the main cluster is {100 * self.left:.1f} % of what it was at the shared centres "
-                "(required 20 % at most)",
-                self.left <= 0.2,
-            )
-        return {fall: self.fall >= 5, main[0]: main[1]}
+            share = self.left
+            near = f"is {100 * share:.1f} % of what it was at the shared centres (required 20 % at most)"
+        return {fall: self.fall >= 5, f"Γ near the main cluster {near}": share <= 0.2}
 
 
 def run(seed: int = 0, kind: Kind = "linear", points: int = 150, cells: int = 81, **ensemble: int) -> Toy:

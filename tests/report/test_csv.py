@@ -6,7 +6,7 @@ import pytest
 
 from utds import report
 from utds.errors import DataError
-from utds.report import findings, rows, text
+from utds.report import findings, table, text
 
 MAIN, OTHER = "walker-walk/medium", ("walker-run/replay",)
 HEAD = "domain,task,kind,source,algorithm,seed,steps,final_return\n"
@@ -14,7 +14,7 @@ HEAD = "domain,task,kind,source,algorithm,seed,steps,final_return\n"
 
 def saved(tmp_path, found, name="results.csv"):
     path = tmp_path / name
-    path.write_text(rows.to_csv(found), encoding="utf-8")
+    path.write_text(table.to_csv(found), encoding="utf-8")
     return path
 
 
@@ -29,7 +29,7 @@ def test_a_report_of_a_csv_says_what_the_runs_said(benchmark_tree, tmp_path):
     assert findings.gain(again, "utds").gain == pytest.approx(findings.gain(found, "utds").gain, rel=1e-3)
     assert text.title(again, findings.gain(again, "utds")) == text.title(found, findings.gain(found, "utds"))
     assert "<html" in report.page.render(again)
-    assert rows.to_csv(again).splitlines()[0] == rows.to_csv(found).splitlines()[0]
+    assert table.to_csv(again).splitlines()[0] == table.to_csv(found).splitlines()[0]
 
 
 def test_runs_that_are_gone_stand_beside_those_that_are_there(tmp_path, write_run):
@@ -104,7 +104,7 @@ def test_a_file_without_evaluations_has_the_last_one(tmp_path):
     (outcome,) = found.outcomes.values()
     assert outcome.commands == [] and "<html" in report.page.render(found)
     path.write_text(HEAD + "walker,walker-walk,medium,own data,utds,0,1234567,501.5\n")
-    assert ",1234567:501.5:50," in rows.to_csv(report.study([path]))  # every digit of the step
+    assert ",1234567:501.5:50," in table.to_csv(report.study([path]))  # every digit of the step
     assert outcome.steps.tolist() == [5000] and outcome.final.tolist() == pytest.approx([50])
 
 
