@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from utds.adviser import advice, coverage
+from utds.adviser import advice, score
 from utds.data.dataset import Dataset
 
 
@@ -21,7 +21,7 @@ def dataset(centre, returns, steps=50, seed=0):
 
 
 def measure(*datasets):
-    return coverage.Coverage(datasets, width=256)
+    return score.Coverage(datasets, width=256)
 
 
 def test_worth_by_hand():
@@ -33,7 +33,7 @@ def test_worth_by_hand():
 def test_good_behaviour_is_the_best_on_record():
     high = np.linspace(0.9, 4.8, 40)
     datasets = [dataset((0, 0), np.linspace(0, 1, 60)), dataset((0, 0), high[:-5]), dataset((3, 3), high[-5:])]
-    good = coverage.good_behaviour(datasets, [data.returns for data in datasets])
+    good = score.good_behaviour(datasets, [data.returns for data in datasets])
     assert len(good) == 5 * 50  # all steps of 5 % of a hundred episodes
     assert np.abs(good[:, :2].mean(axis=0) - 3).max() < 0.1
 
@@ -45,7 +45,7 @@ def test_sharing_never_raises_gamma_and_near_data_lowers_it_most():
         dataset((3, 0), [5.0] * 20, seed=1),
         dataset((-9, 0), [0] * 20, seed=2),
     )
-    good = coverage.good_behaviour([main, near, far], [data.returns for data in (main, near, far)])
+    good = score.good_behaviour([main, near, far], [data.returns for data in (main, near, far)])
     measured = measure(main, near, far)
     alone, with_near, with_far, with_both = (measured.gamma(good, members) for members in ((), (0,), (1,), (0, 1)))
     assert with_both <= with_near < 0.5 * alone

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from utds.adviser import dynamics, robinson
+from utds.adviser import dynamics
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -63,7 +63,7 @@ def test_nothing_is_said_from_a_handful_of_episodes(push):
 
 
 def test_the_same_seed_gives_the_same_answer(push, monkeypatch):
-    monkeypatch.setattr(robinson, "STEPS", 250)
+    monkeypatch.setattr(dynamics, "STEPS", 250)
     main, other = push(0), push(1)
     assert dynamics.check(main, other, seed=3) == dynamics.check(main, other, seed=3)
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from utds.adviser.coverage import Coverage, any_action, good_behaviour
+from utds.adviser.score import Coverage, any_action, good_behaviour
 from utds.adviser.score import CAUTION, predictions
 from utds.data.dataset import Dataset
 

@@ -5,8 +5,22 @@ import pytest
 from scipy import stats
 
 from utds.errors import ConfigError, DataError
-from utds.linear.data import Transitions, avoiding, behaviour, collect, count, draw_ood, relabel, share
-from utds.linear.models import family, low_rank, occupancy, performance, plan, tabular
+from utds.linear.models import (
+    Transitions,
+    avoiding,
+    behaviour,
+    collect,
+    count,
+    draw_ood,
+    family,
+    low_rank,
+    occupancy,
+    performance,
+    plan,
+    relabel,
+    share,
+    tabular,
+)
 
 
 @pytest.fixture

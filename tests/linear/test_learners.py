@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from utds.errors import DataError
-from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, pevi, prepare, suboptimality
-from utds.linear.models import low_rank, plan, related, tabular
+from utds.linear.models import behaviour, collect, draw_ood, low_rank, plan, related, share, tabular
 
 RIDGE, BETA = 0.5, 0.3
 

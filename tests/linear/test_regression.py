@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utds.errors import ConfigError, DataError
-from utds.linear.regression import bootstrapped, covariance, gamma_lcb, inverse_root, perturbed, posterior
+from utds.linear.learners import bootstrapped, covariance, gamma_lcb, inverse_root, perturbed, posterior
 from utds.linear.statements import lemma1
 
 problems = st.tuples(st.integers(0, 2**32 - 1), st.integers(1, 8), st.floats(0.01, 10))

@@ -7,8 +7,8 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
+from utds.linear.learners import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 from utds.linear.models import Array, low_rank
-from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(b) Lemma 1 and Claim 1: an ensemble's spread is the LCB penalty"
@@ -23,7 +23,7 @@ NEEDS = (
     "they agree where there is no data, which is where Γ must be largest. (The printed proof drops λ from the "
     "prior's term and writes Λ<sup>−1</sup> for Λ in the exponent; the result is right.)"
 )
-CODE = ("regression.posterior", "regression.perturbed", "regression.bootstrapped")
+CODE = ("learners.posterior", "learners.perturbed", "learners.bootstrapped")
 
 MEMBERS = tuple(2**k for k in range(2, 11))  # N from 4 to 1024
 PAPER_MEMBERS = 5
@@ -47,7 +47,7 @@ class Result:
 
 def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Fit ensembles to one regression problem whose noise is standard normal, as the lemma supposes."""
-    pairs = low_rank(states=16, actions=4, width=8, horizon=1, rng=rng).features.reshape(-1, 8)
+    pairs = low_rank(states=16, actions=4, width=8, horizon=1, rng=rng).pairs
     known = pairs[pairs[:, -1].argsort()[:24]]  # 24 of 64 pairs have data; it hardly touches the last feature
     rows = known[rng.integers(0, len(known), size=120)]
     targets = rows @ rng.standard_normal(8) + rng.standard_normal(len(rows))
@@ -58,7 +58,7 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
             weights = perturbed(rows, targets, RIDGE, members, rng)
         else:
             weights = bootstrapped(rows, targets, RIDGE, members, rng, prior="random" in kind)
-        return (weights @ pairs.T).std(axis=0, ddof=1)
+        return _spread(weights, pairs)
 
     repetitions = scaled(20, size)
     errors = {kind: np.empty(len(MEMBERS)) for kind in KINDS}
@@ -70,6 +70,11 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     ensembles = {members: spread("perturbed", members) for members in (PAPER_MEMBERS, MEMBERS[-1])}
     rises = _rises(pairs, rows, targets, repetitions, rng)
     return Result(errors, gamma, ensembles, _identity(pairs, rows, targets, gamma), rises)
+
+
+def _spread(weights: Array, pairs: Array) -> Array:
+    """Γ [pairs] of an ensemble with these weights [N, d]."""
+    return (weights @ pairs.T).std(axis=0, ddof=1)
 
 
 def _identity(pairs: Array, rows: Array, targets: Array, gamma: Array) -> float:
@@ -89,7 +94,7 @@ def _rises(pairs: Array, rows: Array, targets: Array, repetitions: int, rng: np.
     labels = np.zeros(len(more))  # the spread doesn't depend on the targets
 
     def spread(features: Array, y: Array) -> Array:
-        return (perturbed(features, y, RIDGE, PAPER_MEMBERS, rng) @ pairs.T).std(axis=0, ddof=1)
+        return _spread(perturbed(features, y, RIDGE, PAPER_MEMBERS, rng), pairs)
 
     return float(np.mean([spread(more, labels) > spread(rows, targets) for _ in range(repetitions)]))
 
