@@ -7,7 +7,7 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
-from utds.linear.learners import Solution, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
+from utds.linear.learners import beta, expected_penalty, pevi, prepare, quantifies, suboptimality
 from utds.linear.models import (
     Array,
     Booleans,
@@ -75,12 +75,9 @@ class Result:
         return float((self.shared[source].bound - self.single.bound).max())
 
 
-def gaps(mdp: LinearMDP, data: Transitions, c: float) -> Gaps:
-    """Learn from `data` and compare with the truth."""
-    return _gaps(mdp, pevi(prepare(mdp, data), beta(mdp.width, mdp.horizon, XI, c)))
-
-
-def _gaps(mdp: LinearMDP, solution: Solution) -> Gaps:
+def gaps(mdp: LinearMDP, data: Transitions, penalty: float) -> Gaps:
+    """Learn from `data` with β = `penalty`, and compare with the truth."""
+    solution = pevi(prepare(mdp, data), penalty)
     return Gaps(suboptimality(mdp, solution.policy), expected_penalty(mdp, solution.gamma), quantifies(mdp, solution))
 
 
@@ -112,7 +109,7 @@ def two_arms() -> Gaps:
     mdp = LinearMDP(features, psi=np.ones((2, 1)), theta=np.array([1.0, 0.6]), initial=np.ones(1), horizon=1)
     arms = np.repeat([0, 1], [3, 10_000]).reshape(1, 1, -1)
     data = Transitions(np.zeros_like(arms), arms, mdp.rewards[0][arms], np.zeros_like(arms))
-    return _gaps(mdp, pevi(prepare(mdp, data, ridge=1.0), beta=0.5))
+    return gaps(mdp, data, 0.5)
 
 
 def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
@@ -124,7 +121,8 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly,
         mdp = random_mdp(index, rng)
         data = problem(mdp, int(rng.integers(20, 200)), int(rng.integers(20, 500)), 1, rng)
         shared = (share(mdp, data["own"], data[source]) for source in SOURCES)
-        rows.append([gaps(mdp, each, c) for each in (data["own"], *shared)])
+        penalty = beta(mdp.width, mdp.horizon, XI, c)
+        rows.append([gaps(mdp, each, penalty) for each in (data["own"], *shared)])
         advance(1 / problems)
     single, *joined = (Gaps(*map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*rows, strict=True))
     return Result(growth, single, dict(zip(SOURCES, joined, strict=True)), np.arange(problems) % 2 == 0)
@@ -132,11 +130,13 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly,
 
 def _grow(mdp: LinearMDP, datasets: int, c: float, rng: np.random.Generator) -> dict[str, list[Gaps]]:
     data = problem(mdp, 200, GROWTH[-1], datasets, rng)
-    single = gaps(mdp, data["own"], c)
-    return {
-        source: [single, *(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows)), c) for rows in GROWTH[1:])]
-        for source in SOURCES
-    }
+    penalty = beta(mdp.width, mdp.horizon, XI, c)
+    single = gaps(mdp, data["own"], penalty)
+    found = {source: [single] for source in SOURCES}
+    for source in SOURCES:
+        for rows in GROWTH[1:]:
+            found[source].append(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows)), penalty))
+    return found
 
 
 def facts(result: Result) -> tuple[Fact, ...]:

@@ -1,7 +1,8 @@
 """(b) Lemma 1 and Claim 1: Γ_lcb is the posterior's standard deviation, and an ensemble estimates it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,7 +29,11 @@ CODE = ("learners.posterior", "learners.perturbed", "learners.bootstrapped")
 MEMBERS = tuple(2**k for k in range(2, 11))  # N from 4 to 1024
 PAPER_MEMBERS = 5
 RIDGE = 1.0
-KINDS = ("perturbed", "bootstrapped, random prior", "bootstrapped, no prior")
+KINDS: dict[str, Callable[..., Array]] = {
+    "perturbed": perturbed,
+    "bootstrapped, random prior": bootstrapped,
+    "bootstrapped, no prior": partial(bootstrapped, prior=False),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +47,7 @@ class Result:
     @property
     def slope(self) -> float:
         """Exponent of N in the perturbed ensemble's error, fitted in logarithms."""
-        return float(np.polyfit(np.log(MEMBERS), np.log(self.errors[KINDS[0]]), 1)[0])
+        return float(np.polyfit(np.log(MEMBERS), np.log(self.errors["perturbed"]), 1)[0])
 
 
 def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
@@ -52,22 +57,15 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     rows = known[rng.integers(0, len(known), size=120)]
     targets = rows @ rng.standard_normal(8) + rng.standard_normal(len(rows))
     gamma = gamma_lcb(pairs, covariance(rows, RIDGE))
-
-    def spread(kind: str, members: int) -> Array:
-        if kind == "perturbed":
-            weights = perturbed(rows, targets, RIDGE, members, rng)
-        else:
-            weights = bootstrapped(rows, targets, RIDGE, members, rng, prior="random" in kind)
-        return _spread(weights, pairs)
-
     repetitions = scaled(20, size)
     errors = {kind: np.empty(len(MEMBERS)) for kind in KINDS}
-    for kind in KINDS:
+    for kind, fit in KINDS.items():
         for i, members in enumerate(MEMBERS):
-            ratios = np.array([spread(kind, members) / gamma for _ in range(repetitions)])
-            errors[kind][i] = np.sqrt(np.mean((ratios - 1) ** 2))
+            spreads = [_spread(fit(rows, targets, RIDGE, members, rng), pairs) for _ in range(repetitions)]
+            errors[kind][i] = np.sqrt(np.mean((np.array([spread / gamma for spread in spreads]) - 1) ** 2))
             advance(1 / len(KINDS) / len(MEMBERS))
-    ensembles = {members: spread("perturbed", members) for members in (PAPER_MEMBERS, MEMBERS[-1])}
+    sizes = (PAPER_MEMBERS, MEMBERS[-1])
+    ensembles = {members: _spread(perturbed(rows, targets, RIDGE, members, rng), pairs) for members in sizes}
     rises = _rises(pairs, rows, targets, repetitions, rng)
     return Result(errors, gamma, ensembles, _identity(pairs, rows, targets, gamma), rises)
 
