@@ -1,5 +1,6 @@
 """(d) Corollary 1: the learned policy's true suboptimality against the bound, single and shared."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from utds.linear.models import (
     share,
     tabular,
 )
-from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
+from utds.linear.statements import Advance, Fact, Picture, at_most, picture, quietly, scaled
 
 TITLE = "(d) Corollary 1: the optimality gap"
 CLAIM = (
@@ -172,34 +173,27 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _growth(result: Result, axes: "figures.Axes", source: str, seen: str) -> str:
-    """Draw one source's growth; returns the caption, which says what is seen."""
-    series = result.growth[source]
-    at = np.arange(len(GROWTH))
-    axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
-    axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
-    for name, label, colour, marker in (
-        ("bound", "bound, shared", BLUE, "o"),
-        ("true", "true gap, shared", VERMILLION, "s"),
-    ):
-        values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
-        axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
-        axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
-    axes.set_xticks(at, [str(rows) for rows in GROWTH])
-    axes.set_ylim(bottom=0)
-    return f"{seen} Mean and 10–90 % band over datasets."
+def _growth(source: str, seen: str) -> Callable[[Result], Picture]:
+    """The picture of bound and gap as data of this source grows; `seen` is what its caption says of them."""
 
+    @picture(f"corollary1-{source}", f"{source} shared rows per step", "return", height=3.2)
+    def growth(result: Result, axes: "figures.Axes") -> str:
+        series = result.growth[source]
+        at = np.arange(len(GROWTH))
+        axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
+        axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
+        for name, label, colour, marker in (
+            ("bound", "bound, shared", BLUE, "o"),
+            ("true", "true gap, shared", VERMILLION, "s"),
+        ):
+            values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
+            axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
+            axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
+        axes.set_xticks(at, [str(rows) for rows in GROWTH])
+        axes.set_ylim(bottom=0)
+        return f"{seen} Mean and 10–90 % band over datasets."
 
-@picture("corollary1-relevant", "relevant shared rows per step", "return", height=3.2)
-def relevant(result: Result, axes: "figures.Axes") -> str:
-    seen = "Shared data from the good policy of a similar task: bound and true gap both fall."
-    return _growth(result, axes, "relevant", seen)
-
-
-@picture("corollary1-irrelevant", "irrelevant shared rows per step", "return", height=3.2)
-def irrelevant(result: Result, axes: "figures.Axes") -> str:
-    seen = "Shared data that never plays an optimal action: the bound stays where it was, the gap does not."
-    return _growth(result, axes, "irrelevant", seen)
+    return growth
 
 
 @picture("corollary1-problems", "bound, as printed", "true gap", height=3.2)
@@ -221,4 +215,11 @@ def problems(result: Result, axes: "figures.Axes") -> str:
     return "True gap against the bound, one dot per problem and source: all lie below the line."
 
 
-PICTURES = (relevant, irrelevant, problems)
+PICTURES = (
+    _growth("relevant", "Shared data from the good policy of a similar task: bound and true gap both fall."),
+    _growth(
+        "irrelevant",
+        "Shared data that never plays an optimal action: the bound stays where it was, the gap does not.",
+    ),
+    problems,
+)
