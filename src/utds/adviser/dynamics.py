@@ -251,14 +251,11 @@ def fit_nuisance(motion: Motion, seed: int, advance: Advance) -> Nuisance:
     with ThreadPoolExecutor(2) as pool:  # compiled steps release the interpreter: a core for each half
         rows = [np.flatnonzero(half == part) for part in (0, 1)]
         halves = list(pool.map(lambda part: _fit(columns, rows[part], motion.whose, seed + part, advance), (0, 1)))
-    told = Nuisance(
-        np.empty_like(motion.changes),
-        np.empty_like(motion.changes),
-        np.empty((len(half), int(motion.whose[-1]) + 1), np.float32),
-    )
-    for part, networks in enumerate(halves):
-        for start in range(0, len(rows[1 - part]), BLOCK):
-            block = rows[1 - part][start : start + BLOCK]
+    widths = motion.changes.shape[1], motion.changes.shape[1], int(motion.whose[-1]) + 1
+    told = Nuisance(*(np.empty((len(half), width), np.float32) for width in widths))
+    for networks, others in zip(halves, reversed(rows), strict=True):
+        for start in range(0, len(others), BLOCK):
+            block = others[start : start + BLOCK]
             for column, values in zip(told, _predict(networks, motion.pairs[block]), strict=True):
                 column[block] = values
     return told
