@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from common import CLOCK, RATIO, fastest, require, table, verdict
 from utds.linear import behaviour, beta, collect, low_rank, pevi, prepare, quantifies
-from utds.linear.data import Transitions
-from utds.linear.models import LinearMDP
+from utds.linear.models import LinearMDP, Transitions
 
 DATASETS, WIDTH, HORIZON, SAMPLES = 500, 16, 10, 1000
 ALLOWED = 30.0  # seconds for the whole 500-dataset experiment on two cores

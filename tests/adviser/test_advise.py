@@ -9,7 +9,7 @@ import pytest
 
 import utds
 from utds import adviser
-from utds.adviser import dynamics, ranking, robinson
+from utds.adviser import advice, dynamics
 from utds.adviser.advice import (
     BETTER,
     EVERYTHING,
@@ -35,7 +35,7 @@ def believed(monkeypatch):
         def checks(main, candidates, seed=0):
             return [Check(data.name, v, 0.5, 0, 0, "", 1, 9) for data, v in zip(candidates, verdicts, strict=True)]
 
-        monkeypatch.setattr(ranking, "checks", checks)
+        monkeypatch.setattr(advice, "checks", checks)
 
     return believe
 
@@ -119,7 +119,7 @@ def test_data_that_was_never_stored_is_told_apart(push, believed):
 
 
 def test_the_function_is_public_and_the_package_has_another_name():
-    assert utds.advise is adviser.advise is ranking.advise
+    assert utds.advise is adviser.advise is advice.advise
 
 
 SCORE, BEST = "the source with the highest score", "the source whose best tenth of episodes returns most"
@@ -203,7 +203,7 @@ def test_refused_data_is_last_and_changes_nothing(corners, believed):
 
 
 def test_trusted_data_is_not_checked(corners, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(ranking, "checks", None)
+    monkeypatch.setattr(advice, "checks", None)
     main(["advise", "own", "--from", "there", "--trust-dynamics", f"--out={tmp_path}/a [b]"])
     said = capsys.readouterr().out
     assert "a [b]: advice.json" in " ".join(said.split())
@@ -213,7 +213,7 @@ def test_trusted_data_is_not_checked(corners, monkeypatch, capsys, tmp_path):
 def test_a_weak_motor_is_refused_on_the_command_line(corners, push, tmp_path, capsys, monkeypatch):
     """The whole way, from stored data to table, figure and JSON; `test_dynamics.py` has the networks of full size."""
     for name, value in (("STEPS", 500), ("WIDTH", 32)):  # they find half a motor (p = 1e-15), and doubt the rest (0.03)
-        monkeypatch.setattr(robinson, name, value)
+        monkeypatch.setattr(dynamics, name, value)
     monkeypatch.setattr(dynamics, "LEVEL", 1e-6)
     push(4, gear=0.5).save("weak")
     main(["advise", "own", "--from", "weak", "there", f"--out={tmp_path}"])

@@ -1,7 +1,10 @@
+"""The check of dynamics on altered robots, and the regression behind it against simulated effects."""
+
 import numpy as np
 import pytest
 
-from utds.adviser import dynamics, robinson
+from utds.adviser import dynamics
+from utds.adviser.dynamics import CLIP, RIDGE, Residuals, estimate
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -63,7 +66,7 @@ def test_nothing_is_said_from_a_handful_of_episodes(push):
 
 
 def test_the_same_seed_gives_the_same_answer(push, monkeypatch):
-    monkeypatch.setattr(robinson, "STEPS", 250)
+    monkeypatch.setattr(dynamics, "STEPS", 250)
     main, other = push(0), push(1)
     assert dynamics.check(main, other, seed=3) == dynamics.check(main, other, seed=3)
 
@@ -73,3 +76,78 @@ def test_training_refuses_other_dynamics(push, monkeypatch):
     monkeypatch.setattr(dynamics, "checks", lambda main, others: [found])
     with pytest.raises(DataError, match=r"doesn't move as .* per standard deviation of action 0 .*--trust-dynamics"):
         dynamics.refuse_different([push(0, episodes=6), push(1, episodes=6)])
+
+
+EPISODES, STEPS = 60, 50
+
+
+def simulated(random, effect, model_error=0.0):
+    """Two datasets of which one's Δs is larger by effect·(1, x); x is normal, and whose it is depends on it.
+
+    The model of Δs is off by model_error·sin x, the same for both datasets.
+    """
+    x = random.standard_normal(EPISODES * STEPS)
+    chance = 1 / (1 + np.exp(-x))
+    z = random.random(len(x)) < chance
+    regressors = np.stack([np.ones_like(x), x], axis=1)
+    noise = 0.5 * random.standard_normal(len(x)) + model_error * np.sin(x)
+    error = (z - chance) * (regressors @ effect) + noise
+    episode = np.repeat(np.arange(EPISODES), STEPS)
+    return Residuals(error[:, None], np.full((len(x), 1), 0.5), z - chance, np.ones(len(x)), episode), regressors
+
+
+def test_finds_the_effect_that_was_put_in():
+    found = estimate(*simulated(np.random.default_rng(0), np.array([0.2, -0.1])), floor=0.1)
+    np.testing.assert_allclose(found.effect, [[0.2, -0.1]], atol=4 * found.error.max())
+    assert found.error.max() < 0.03
+    assert found.most_evident(0.01)[0] < 1e-6
+
+
+def test_a_model_that_errs_alike_for_both_datasets_is_no_estimate():
+    """And the standard errors are right: z-scores of 200 trials without an effect have unit deviation."""
+    random = np.random.default_rng(1)
+    trials = [estimate(*simulated(random, np.zeros(2), model_error=0.5), floor=0.1) for _ in range(200)]
+    scores = np.array([found.effect / found.error for found in trials])
+    assert np.abs(scores.mean(axis=0)).max() < 4 / 200**0.5
+    assert scores.std() == pytest.approx(1, abs=0.12)
+
+
+def test_standard_errors_are_those_of_leaving_out_one_episode_at_a_time():
+    found, regressors = simulated(np.random.default_rng(2), np.array([0.1, 0.1]))
+    columns = (found.side / 0.5)[:, None] * regressors
+    target = np.clip(found.error[:, 0] / 0.5, -CLIP, CLIP)
+    ridge = RIDGE * np.trace(columns.T @ columns) / 2
+
+    def effect(kept):
+        padded = np.concatenate([columns[kept], np.sqrt(ridge) * np.eye(2)])
+        return np.linalg.lstsq(padded, np.append(target[kept], [0, 0]), rcond=None)[0]
+
+    without = np.array([effect(found.episode != episode) for episode in range(EPISODES)])
+    whole = effect(np.full(len(target), True))
+    expected = np.sqrt((EPISODES - 1) / EPISODES * ((without - whole) ** 2).sum(axis=0))
+    result = estimate(found, regressors, floor=0.1)
+    np.testing.assert_allclose(result.effect[0], whole, rtol=1e-8)
+    np.testing.assert_allclose(result.error[0], expected, rtol=1e-8)
+
+
+def test_p_values_without_an_effect_are_uniform():
+    """A deviation in either direction counts: of 2 × 200 p-values 5 % lie below 0.05, half of them above 0.5."""
+    random = np.random.default_rng(5)
+    found = np.array([estimate(*simulated(random, np.zeros(2)), floor=0.1).p(0.0) for _ in range(200)]).ravel()
+    assert (found < 0.05).mean() == pytest.approx(0.05, abs=0.035)
+    assert (found > 0.5).mean() == pytest.approx(0.5, abs=0.08)
+
+
+def test_a_margin_forgives_effects_within_it():
+    found = estimate(*simulated(np.random.default_rng(3), np.array([0.2, 0.0])), floor=0.1)
+    assert found.p(0.0)[0, 0] < 1e-4
+    assert found.p(0.4)[0, 0] > 0.99
+
+
+def test_floor_lets_all_transitions_count_alike():
+    found, regressors = simulated(np.random.default_rng(4), np.array([0.2, 0.0]))
+    uneven = found._replace(spread=np.where(regressors[:, 1:] > 0, 0.01, 0.5))
+    even = found._replace(spread=np.ones_like(found.spread))
+    np.testing.assert_array_equal(
+        estimate(uneven, regressors, floor=1.0).effect, estimate(even, regressors, floor=0.1).effect
+    )

@@ -63,7 +63,9 @@ def test_an_interval_is_over_seeds_where_there_are_several():
 
 
 def test_one_episode_has_no_interval():
-    assert str(Evaluation("t", (7.0,), least_return=0.0)) == "t: 7.0 over 1 episode"
+    found = Evaluation("t", (7.0,), least_return=0.0)
+    assert str(found) == "t: 7.0 over 1 episode"
+    assert "1 episode<" in found._repr_html_()
 
 
 @pytest.mark.parametrize("name", ["pointmass", "walker", "quadruped", "jaco"])

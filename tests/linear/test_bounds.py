@@ -7,9 +7,8 @@ import pytest
 
 from utds.errors import ConfigError
 from utds.linear import learners
-from utds.linear.data import behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, pevi, prepare
-from utds.linear.models import LinearMDP, low_rank, plan, related, tabular
+from utds.linear.models import LinearMDP, behaviour, collect, draw_ood, low_rank, plan, related, share, tabular
 from utds.linear.statements import corollary1, theorem2
 
 XI = 0.1

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from utds.errors import ConfigError
-from utds.linear.data import behaviour, collect, count
 from utds.linear.learners import Operator, ood_penalties, ood_steps, operator
-from utds.linear.models import low_rank
+from utds.linear.models import behaviour, collect, count, low_rank
 
 STATES, ACTIONS = 5, 3
 

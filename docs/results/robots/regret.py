@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from utds import files, load, report, terminal
-from utds.adviser import Advice, advise, coverage
+from utds.adviser import Advice, advise, score
 from utds.adviser.advice import Candidate
 from utds.data.columns import KNOWN, spaced
 from utds.data.dataset import Dataset
@@ -76,14 +76,14 @@ WAYS: dict[str, Callable[[Candidate, Tried], float]] = {
 
 def tried(main: Dataset, others: Sequence[Dataset]) -> dict[str, Tried]:
     """These numbers by the candidate's name."""
-    measured = coverage.Coverage([main, *others])
+    measured = score.Coverage([main, *others])
     labels = [rewards_for(other, main, make(KNOWN)) for other in others]
     returns = [other.returns_with(found) for other, found in zip(others, labels, strict=True)]
-    good = coverage.good_behaviour([main, *others], [main.returns, *returns])
+    good = score.good_behaviour([main, *others], [main.returns, *returns])
     alone = measured.width()
 
     def widths(data: Dataset) -> np.ndarray:
-        return alone(measured.features(coverage.pairs(data, spaced(data.size, 2000))))
+        return alone(measured.features(score.pairs(data, spaced(data.size, 2000))))
 
     square = widths(main) ** 2  # and without the sample itself, by Sherman and Morrison:
     known = np.quantile(np.sqrt(square / np.maximum(1 - square, 1e-6)), 0.95)

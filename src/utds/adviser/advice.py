@@ -1,14 +1,20 @@
-"""The advice: every candidate's worth, dynamics, plan and score; what to do in words and as a picture."""
+"""`advise` measures every candidate, plans with it and ranks them; `Advice` tells it in words and as a picture."""
 
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from utds import figures
-from utds.adviser.coverage import Array
-from utds.adviser.dynamics import LEAST_EPISODES, LEAST_SHARE, Check
-from utds.data.dataset import best_tenth
+from utds.adviser.dynamics import LEAST_EPISODES, LEAST_SHARE, Check, checks
+from utds.adviser.score import Array, Coverage, any_action, good_behaviour, predictions
+from utds.data.columns import KNOWN
+from utds.data.dataset import Dataset, best_tenth
+from utds.data.labelling import Rewards, make, rewards_for
+from utds.data.lake import check_compatible
+from utds.errors import ConfigError
 
 LEGEND = (
     "best tenth: mean return of the best tenth of its episodes with the main task's rewards, ↑ above the main data's "
@@ -100,7 +106,7 @@ class Advice:
     @property
     def recommendation(self) -> str:
         """What to do and why, in a few sentences."""
-        return " ".join([*_choose(self), *_best_tenth(self), *_everything(self), *_dynamics(self), *_duplicates(self)])
+        return " ".join(_sentences(self))
 
     def best_tenth(self, candidate: Candidate) -> str:
         """Its best tenth in figures, with an arrow where it is above the main data's own."""
@@ -111,10 +117,10 @@ class Advice:
 
         rows = []
         for each in self.candidates:
-            refused = each.score is None or each.plan is None
-            gains = ("–", "refused") if refused else (number(each.plan or 0.0), number(each.score or 0.0, "+"))
+            plan = "–" if each.plan is None else number(each.plan)
+            score = "refused" if each.score is None else number(each.score, "+")
             returns = html.histogram(each.worth.returns, f"returns as {self.task}")
-            rows.append((each.name, self.best_tenth(each), each.dynamics.says, *gains, returns))
+            rows.append((each.name, self.best_tenth(each), each.dynamics.says, plan, score, returns))
         table = html.table(("share", "best tenth", "dynamics", "plan", "score", ""), rows)
         own = f"the main data alone: best tenth {number(self.worth.best)}, plan {number(self.plan)}"
         words = (html.text(each) for each in (self.recommendation, own, LEGEND, RELIABILITY))
@@ -129,11 +135,131 @@ class Advice:
         return value | {"choice": self.choice.name if self.choice else None, **words}
 
 
+def advise(
+    main: Dataset,
+    candidates: Sequence[Dataset],
+    *,
+    rewards: Rewards = KNOWN,
+    seed: int = 0,
+    trust_dynamics: bool = False,
+) -> Advice:
+    """Rank datasets by what sharing them with a task's own data promises; no policy is trained.
+
+    Args:
+        main: data of the task to learn.
+        candidates: data of other tasks of the same robot. Those that equal another one byte for byte count once.
+        rewards: how the candidates are labelled for the main task, as in `utds.share`.
+        seed: of the random features and of the model of the dynamics.
+        trust_dynamics: leave out the check of dynamics, which takes most of the time.
+
+    Returns:
+        An `Advice`: `candidates`, the highest score first, `choice` and `recommendation`.
+
+    Example:
+        >>> advice = utds.advise(utds.load("walker-flip/medium-replay"), [utds.load("walker-run/replay")])
+        >>> print(advice.recommendation)
+    """
+    started = time.perf_counter()
+    candidates, duplicates = _distinct(main, candidates)
+    check_compatible([main, *candidates])
+    labelling = make(rewards)
+    labels = [rewards_for(other, main, labelling) for other in candidates]
+    returns = [other.returns_with(found) for other, found in zip(candidates, labels, strict=True)]
+    dynamics = [Check(other.name, "trusted") for other in candidates]
+    if not trust_dynamics:
+        dynamics = checks(main, candidates, seed=seed)
+
+    # What the robot can't do is no example, and changes nothing: only data with the main task's dynamics is looked at.
+    allowed = [index for index, found in enumerate(dynamics) if found.verdict != "different"]
+    known = [main, *(candidates[index] for index in allowed)]
+    coverage = Coverage(known, seed)
+    good = good_behaviour(known, [main.returns, *(returns[index] for index in allowed)])
+    others = any_action(good, main.action_size)
+    gammas = [coverage.gamma(others, subset) for subset in ((), *((place,) for place in range(len(allowed))))]
+    alone, *shared = predictions(known, [main.rewards, *(labels[index] for index in allowed)], gammas)
+    found = dict(zip(allowed, shared, strict=True))
+
+    ranked = [
+        Candidate(
+            name=other.name,
+            worth=worth(returns[index]),
+            dynamics=dynamics[index],
+            plan=found[index].plan if index in found else None,
+            score=found[index].value - alone.value if index in found else None,
+        )
+        for index, other in enumerate(candidates)
+    ]
+    return Advice(
+        main=main.name,
+        task=main.metadata.task,
+        worth=worth(main.returns),
+        plan=alone.plan,
+        value=alone.value,
+        candidates=tuple(sorted(ranked, key=lambda c: (c.score is None, -(c.score or 0), -c.worth.best))),
+        duplicates=duplicates,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _distinct(main: Dataset, candidates: Sequence[Dataset]) -> tuple[list[Dataset], tuple[tuple[str, str], ...]]:
+    """The candidates whose content differs from the main data's and from each other's, and what the others equal."""
+    if not candidates:
+        raise ConfigError("there is no candidate to advise on; name at least one dataset after --from")
+    first = {main.digest: main.name}
+    distinct, duplicates = [], []
+    for other in _named_apart(main, candidates):
+        if other.digest in first:
+            duplicates.append((other.name, first[other.digest]))
+        else:
+            first[other.digest] = other.name
+            distinct.append(other)
+    if not distinct:
+        raise ConfigError(
+            f"every candidate is {main.name} itself (equal digests): name at least one other dataset after --from"
+        )
+    return distinct, tuple(duplicates)
+
+
+def _named_apart(main: Dataset, candidates: Sequence[Dataset]) -> Iterator[Dataset]:
+    """The candidates; datasets that were never stored have the names of their tasks, and several may have one."""
+    taken = {main.name}
+    for other in candidates:
+        names = (other.name, *(f"{other.name} ({number})" for number in range(2, len(candidates) + 2)))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        yield other if other.name == name else other.named(name)
+
+
 def number(value: float, sign: str = "") -> str:
     """A return or a gain in few digits, at any scale; `sign` as in a format."""
     if abs(value) >= 100:
         return f"{value:{sign}.0f}"
     return f"{value:{sign}.3g}" if abs(value) >= 1e-3 else "0"
+
+
+def _sentences(advice: Advice) -> Iterator[str]:
+    yield from _choose(advice)
+    if advice.choice:
+        best = max(advice.allowed, key=lambda candidate: candidate.worth.best)
+        if best.worth.best > advice.choice.worth.best:
+            yield (
+                f"The best tenth of {best.name} returns more, {number(best.worth.best)}: choosing by that alone cost "
+                f"less on three robots, and more on the point mass. If it matters, train with {best.name} too, and "
+                "compare."
+            )
+    if len(advice.allowed) > 1:
+        yield EVERYTHING if advice.choice else JACO
+    if refused := [c.name for c in advice.candidates if c.dynamics.verdict == "different"]:
+        yield f"Don't share {_listed(refused)}: recorded with other dynamics."
+    if unsure := [c.name for c in advice.candidates if c.dynamics.verdict == "unknown"]:
+        yield (
+            f"Whether {_listed(unsure)} {'has' if len(unsure) == 1 else 'have'} the same dynamics can't be told: fewer "
+            f"than {LEAST_SHARE:.0%} of the transitions or {LEAST_EPISODES} episodes lie where the main data has been "
+            "too."
+        )
+    yield from (
+        f"{name} is the same data as {same}, byte for byte, and counts once." for name, same in advice.duplicates
+    )
 
 
 def _choose(advice: Advice) -> list[str]:
@@ -154,45 +280,7 @@ def _choose(advice: Advice) -> list[str]:
     ]
 
 
-def _best_tenth(advice: Advice) -> list[str]:
-    """A sentence where the simplest rule, to share what has the highest best tenth, would choose another dataset."""
-    best = max(advice.allowed, key=lambda candidate: candidate.worth.best, default=None)
-    if advice.choice is None or best is None or best.worth.best <= advice.choice.worth.best:
-        return []
-    return [
-        f"The best tenth of {best.name} returns more, {number(best.worth.best)}: choosing by that alone cost less on "
-        f"three robots, and more on the point mass. If it matters, train with {best.name} too, and compare."
-    ]
-
-
-def _everything(advice: Advice) -> list[str]:
-    """What sharing all candidates brought where that was measured."""
-    if len(advice.allowed) < 2:
-        return []
-    return [EVERYTHING if advice.choice else JACO]
-
-
-def _dynamics(advice: Advice) -> list[str]:
-    """A sentence on candidates that were refused, and one on those whose dynamics couldn't be compared."""
-    refused = [c.name for c in advice.candidates if c.dynamics.verdict == "different"]
-    unsure = [c.name for c in advice.candidates if c.dynamics.verdict == "unknown"]
-    sentences = []
-    if refused:
-        sentences.append(f"Don't share {_listed(refused)}: recorded with other dynamics.")
-    if unsure:
-        have = "has" if len(unsure) == 1 else "have"
-        sentences.append(
-            f"Whether {_listed(unsure)} {have} the same dynamics can't be told: fewer than {LEAST_SHARE:.0%} of the "
-            f"transitions or {LEAST_EPISODES} episodes lie where the main data has been too."
-        )
-    return sentences
-
-
-def _duplicates(advice: Advice) -> list[str]:
-    return [f"{name} is the same data as {same}, byte for byte, and counts once." for name, same in advice.duplicates]
-
-
-def _listed(names: tuple[str, ...] | list[str]) -> str:
+def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 

@@ -16,7 +16,7 @@ in the data does.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Annotated, Any, NamedTuple
 
@@ -70,12 +70,9 @@ class FQE:
             An estimate for each name, in the order given.
         """
         check_seed(seed)
-        fqe = replace(self, horizon=self.horizon or horizon_of(pool))
-        problem = _problem(fqe, pool, seed)
-        assert fqe.horizon is not None
-        values = {name: _fit(fqe, act, pool, problem, seed, name) for name, act in policies.items()}
-        sums = possible(pool, fqe.discount, fqe.horizon)
-        return {name: Estimate(found, sums) for name, found in values.items()}
+        horizon = self.horizon or horizon_of(pool)
+        problem, sums = _problem(self, pool, horizon, seed), possible(pool, self.discount, horizon)
+        return {name: Estimate(_fit(self, act, problem, seed, name), sums) for name, act in policies.items()}
 
 
 @dataclass(frozen=True)
@@ -147,9 +144,9 @@ def mean(estimates: Sequence[Estimate]) -> Estimate:
 
 def possible(pool: Pool, discount: float, horizon: int) -> tuple[float, float]:
     """The least and the greatest Σ γᵗ r over H steps that the rewards of a pool allow."""
-    ends = any(np.any(pool.take(jnp.arange(rows.start, rows.stop)).terminations) for rows in _blocks(pool.size))
+    _, terminations = _labels(pool)
     bounds = np.array([pool.reward_min, pool.reward_max], np.float64)
-    low, high = _reachable(bounds, np.asarray(ends), np.sum(discount ** np.arange(horizon)))
+    low, high = _reachable(bounds, jnp.any(terminations), np.sum(discount ** np.arange(horizon)))
     return float(low), float(high)
 
 
@@ -170,37 +167,35 @@ def recorded(pool: Pool, discount: float, horizon: int | None = None) -> Recorde
     longest = int(lengths.max())
     if horizon > longest and not ended.any():
         raise ConfigError(f"horizon={horizon} is longer than any recorded episode, {longest} steps; give fewer")
-    rewards = np.asarray(pool.take(jnp.arange(int(lengths.sum()))).rewards, np.float64)
-    episode = np.repeat(np.arange(len(lengths)), lengths)
+    rewards, episode = np.asarray(pool.own_rewards, np.float64), np.repeat(np.arange(len(lengths)), lengths)
     time = np.arange(len(rewards)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     counted = time < horizon
     rewards, episode, time = rewards[counted], episode[counted], time[counted]
-    there = np.bincount(time, minlength=horizon)
-    over = np.bincount(lengths[ended & (lengths < horizon)], minlength=horizon).cumsum()  # ended before step t
-    weight = discount ** np.arange(horizon) / (there + over)
-    means = np.bincount(time, rewards, horizon) / (there + over)
+    early = ended & (lengths < horizon)
+    # Of episodes, at step t: those that go on, and those that ended before.
+    known = np.bincount(time, minlength=horizon) + np.bincount(lengths[early], minlength=horizon).cumsum()
+    discounts = discount ** np.arange(horizon)
+    weight, means = discounts / known, np.bincount(time, rewards, horizon) / known
     # How far each episode lies from the mean: their sum of squares is the estimate's variance.
     apart = np.bincount(episode, weight[time] * (rewards - means[time]), len(lengths))
     rest = np.append(np.cumsum((weight * means)[::-1])[::-1], 0.0)
-    early = ended & (lengths < horizon)
     apart[early] -= rest[lengths[early]]
-    value, count = float(discount ** np.arange(horizon) @ means), len(lengths)
-    if count < 2:
-        return Recorded(value, math.nan, math.nan, count)
-    half = float(special.stdtrit(count - 1, 0.975) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
+    value, count, half = float(discounts @ means), len(lengths), math.nan
+    if count > 1:
+        half = float(special.stdtrit(count - 1, 0.975) * np.sqrt(np.sum(apart**2) * count / (count - 1)))
     return Recorded(value, *within(value, half, possible(pool, discount, horizon)), count)
 
 
 class State(NamedTuple):
-    step: Array
     critic: MLP  # [E, …]
     target: MLP  # [E, …]
     opt_state: Any  # Adam's
 
 
 class Problem(NamedTuple):
-    """What of a pool the fit reads, on the device; M transitions in the pool's order."""
+    """What the fit reads, on the device; M transitions in the pool's order."""
 
+    pool: Pool
     episode: Array  # [M] int32, counted over the pool
     weights: Array  # [E, episodes] float32: how often critic n drew the episode
     starts: Array  # [S, O] start states of own episodes
@@ -211,53 +206,48 @@ class Problem(NamedTuple):
     ends: Array  # whether any episode truly ends: a sum may then stop at one reward
 
 
-class Actions(NamedTuple):
-    """What a policy does where the fit looks."""
-
-    after: Array  # [M, A] π(s')
-    start: Array  # [S, A] π(s₀)
-
-
-def _fit(fqe: FQE, act: Act, pool: Pool, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
-    """Each critic's value of the start states."""
-    actions = _actions(act, pool, problem.starts, name)
+def _fit(fqe: FQE, act: Act, problem: Problem, seed: int, name: str) -> tuple[float, ...]:
+    """Each critic's value of the start states; the policy is asked once for every action that this takes."""
+    pool, indices = problem.pool, jnp.arange(problem.pool.size)
+    blocks = (pool.take(indices[begin : begin + BLOCK]) for begin in range(0, pool.size, BLOCK))
+    after = jnp.asarray(np.concatenate([_asked(act, block.next_observations, pool, name) for block in blocks]))
+    at_start = jnp.asarray(_asked(act, problem.starts, pool, name))
     state = _init(fqe, jax.random.key(seed), pool.observation_size + pool.action_size + 1)
     key = jax.random.key(seed + 1)
     with terminal.bar(f"fitting the value of {name}", fqe.steps) as advance:
-        for done in range(0, fqe.steps, BURST):
-            count = min(BURST, fqe.steps - done)
-            state, loss = _advance(fqe, state, pool, problem, actions, key, count)
-            advance(count, note=f"loss {float(loss):.3g}")
-    values = np.asarray(_start_values(state.target, pool, problem, actions), np.float64)
+        for first in range(0, fqe.steps, BURST):
+            last = min(first + BURST, fqe.steps)
+            state, loss = _advance(fqe, state, problem, after, key, first, last)
+            advance(last - first, note=f"loss {float(loss):.3g}")
+    values = np.asarray(_start_values(state.target, problem, at_start), np.float64)
     if not np.all(np.isfinite(values)):
         raise TrainingError(f"the value of {name} became {values.mean()}; lower the learning rate")
     return tuple(values.tolist())
 
 
-def _problem(fqe: FQE, pool: Pool, seed: int) -> Problem:
-    lengths = [np.diff(_bounds(pool, source)) for source in range(len(pool.info.sizes))]
-    firsts = np.cumsum(lengths[0]) - lengths[0]  # own episodes come first in the pool
-    parts = [pool.take(jnp.arange(rows.start, rows.stop)) for rows in _blocks(pool.size)]
-    rewards = np.concatenate([np.asarray(part.rewards, np.float64) for part in parts])
-    assert fqe.horizon is not None
+def _problem(fqe: FQE, pool: Pool, horizon: int, seed: int) -> Problem:
+    lengths = _lengths(pool)
+    counts = [len(found) for found in lengths]
+    labels, terminations = _labels(pool)
+    rewards = np.asarray(labels, np.float64)
     return Problem(
-        jnp.asarray(np.repeat(np.arange(sum(map(len, lengths))), np.concatenate(lengths)).astype(np.int32)),
-        jnp.asarray(_bootstrap([len(found) for found in lengths], fqe.num_critics, seed)),
-        pool.take(jnp.asarray(firsts)).observations,
-        jnp.asarray(np.append(0, np.cumsum(fqe.discount ** np.arange(fqe.horizon))), jnp.float32),
-        jnp.float32(rewards.mean()),
-        jnp.float32(max(rewards.std(), 1e-6)),
-        jnp.asarray([rewards.min(), rewards.max()], jnp.float32),
-        jnp.asarray(any(bool(np.any(part.terminations)) for part in parts)),
+        pool=pool,
+        episode=jnp.asarray(np.repeat(np.arange(sum(counts)), np.concatenate(lengths)), jnp.int32),
+        weights=jnp.asarray(_bootstrap(counts, fqe.num_critics, seed)),
+        starts=pool.take(jnp.asarray(np.cumsum(lengths[0]) - lengths[0])).observations,  # own episodes come first
+        annuity=jnp.asarray(np.append(0, np.cumsum(fqe.discount ** np.arange(horizon))), jnp.float32),
+        centre=jnp.float32(rewards.mean()),
+        scale=jnp.float32(max(rewards.std(), 1e-6)),
+        bounds=jnp.stack([pool.reward_min, pool.reward_max]),
+        ends=jnp.any(terminations),
     )
 
 
-def _actions(act: Act, pool: Pool, starts: Array, name: str) -> Actions:
-    """Ask the policy once for every action that the fit will need."""
-    after = np.empty((pool.size, pool.action_size), np.float32)
-    for rows in _blocks(pool.size):
-        after[rows] = _asked(act, pool.take(jnp.arange(rows.start, rows.stop)).next_observations, pool, name)
-    return Actions(jnp.asarray(after), jnp.asarray(_asked(act, starts, pool, name)))
+@jax.jit
+def _labels(pool: Pool) -> tuple[Array, Array]:
+    """Reward and termination of every transition, in the pool's order: [M], [M]."""
+    batch = pool.take(jnp.arange(pool.size))  # compiled: what isn't returned takes no memory
+    return batch.rewards, batch.terminations
 
 
 def _asked(act: Act, observations: Array, pool: Pool, name: str) -> np.ndarray:
@@ -270,24 +260,20 @@ def _asked(act: Act, observations: Array, pool: Pool, name: str) -> np.ndarray:
     return np.clip(actions, -1, 1)
 
 
-def _blocks(size: int) -> list[slice]:
-    return [slice(begin, min(begin + BLOCK, size)) for begin in range(0, size, BLOCK)]
-
-
-def _bounds(pool: Pool, source: int) -> np.ndarray:
-    """The transitions at which a source's episodes start, and its end."""
-    first = int(pool.ranges.episode[source])
-    return np.asarray(pool.columns.episodes[first : first + int(pool.ranges.episodes[source]) + 1])
+def _lengths(pool: Pool) -> list[np.ndarray]:
+    """Lengths of each source's episodes."""
+    bounds, *ranges = map(np.asarray, (pool.columns.episodes, pool.ranges.episode, pool.ranges.episodes))
+    return [np.diff(bounds[first : first + count + 1]) for first, count in zip(*ranges, strict=True)]
 
 
 def _own_episodes(pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Lengths [E] of the main data's episodes, and whether each truly ended [E]."""
-    bounds = _bounds(pool, 0)
-    return np.diff(bounds), np.asarray(pool.columns.terminations)[bounds[1:] - 1]
+    lengths, (_, terminations) = _lengths(pool)[0], _labels(pool)
+    return lengths, np.asarray(terminations)[np.cumsum(lengths) - 1] > 0  # own episodes come first in the pool
 
 
 def _bootstrap(episodes: Sequence[int], num_critics: int, seed: int) -> np.ndarray:
-    """How often each critic draws each episode, [E, sum(episodes)]: as many draws a source as it has episodes."""
+    """How often each critic draws each episode, [E, sum(episodes)]: as many draws per source as it has episodes."""
     random = np.random.default_rng(seed)
     drawn = [random.multinomial(count, np.full(count, 1 / count), size=num_critics) for count in episodes]
     return np.concatenate(drawn, axis=1).astype(np.float32)
@@ -297,50 +283,44 @@ def _bootstrap(episodes: Sequence[int], num_critics: int, seed: int) -> np.ndarr
 def _init(fqe: FQE, key: Array, inputs: int) -> State:
     critic = init_ensemble(key, fqe.num_critics, (inputs, *(fqe.width,) * fqe.layers, 1), layer_norm=True)
     target = jax.tree.map(jnp.copy, critic)
-    return State(jnp.zeros((), jnp.int32), critic, target, base.adam_init(critic))
+    return State(critic, target, base.adam_init(critic))
 
 
 @partial(jit, static_argnums=0, donate_argnums=1)
 def _advance(
-    fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array, steps: int
+    fqe: FQE, state: State, problem: Problem, after: Array, key: Array, first: int, last: int
 ) -> tuple[State, Array]:
-    """`steps` gradient steps; the last one's loss beside the state."""
+    """Gradient steps `first` to `last` (exclusive), given π(s') [M, A]; the last one's loss beside the state."""
 
-    def body(_: int, carry: tuple[State, Array]) -> tuple[State, Array]:
-        return _step(fqe, carry[0], pool, problem, actions, jax.random.fold_in(key, carry[0].step))
+    def step(index: Array, carry: tuple[State, Array]) -> tuple[State, Array]:
+        state, (which, when) = carry[0], jax.random.split(jax.random.fold_in(key, index))
+        rows = jax.random.randint(which, (fqe.batch_size,), 0, len(problem.episode))
+        to_go = jax.random.randint(when, (fqe.batch_size,), 1, len(problem.annuity))
+        batch, weights = problem.pool.take(rows), problem.weights[:, problem.episode[rows]]  # [E, B]
+        onward = _values(state.target, problem, batch.next_observations, after[rows], to_go - 1)
+        targets = batch.rewards + fqe.discount * (1 - batch.terminations) * onward
 
-    return jax.lax.fori_loop(0, steps, body, (state, jnp.zeros(())))
+        def loss(critic: MLP) -> Array:
+            error = _values(critic, problem, batch.observations, batch.actions, to_go, clip=False) - targets
+            return jnp.sum(jnp.mean(weights * (error / (problem.scale * problem.annuity[-1])) ** 2, axis=1))
 
+        value, grads = jax.value_and_grad(loss)(state.critic)
+        lr = base.annealed_lr(fqe.lr, index, fqe.steps)
+        critic, opt_state = base.adam_step(grads, state.critic, state.opt_state, lr)
+        return State(critic, optax.incremental_update(critic, state.target, fqe.tau), opt_state), value
 
-def _step(fqe: FQE, state: State, pool: Pool, problem: Problem, actions: Actions, key: Array) -> tuple[State, Array]:
-    which, when = jax.random.split(key)
-    rows = jax.random.randint(which, (fqe.batch_size,), 0, len(problem.episode))
-    to_go = jax.random.randint(when, (fqe.batch_size,), 1, len(problem.annuity))
-    batch, weights = pool.take(rows), problem.weights[:, problem.episode[rows]]  # [E, B]
-    after = _values(state.target, pool, problem, batch.next_observations, actions.after[rows], to_go - 1)
-    targets = batch.rewards + fqe.discount * (1 - batch.terminations) * after
-
-    def loss(critic: MLP) -> Array:
-        error = _values(critic, pool, problem, batch.observations, batch.actions, to_go, clip=False) - targets
-        return jnp.sum(jnp.mean(weights * (error / (problem.scale * problem.annuity[-1])) ** 2, axis=1))
-
-    value, grads = jax.value_and_grad(loss)(state.critic)
-    lr = base.annealed_lr(fqe.lr, state.step, fqe.steps)
-    critic, opt_state = base.adam_step(grads, state.critic, state.opt_state, lr)
-    return State(state.step + 1, critic, optax.incremental_update(critic, state.target, fqe.tau), opt_state), value
+    return jax.lax.fori_loop(first, last, step, (state, jnp.zeros(())))
 
 
 def _values(
-    critic: MLP, pool: Pool, problem: Problem, observations: Array, actions: Array, to_go: Array, clip: bool = True
+    critic: MLP, problem: Problem, observations: Array, actions: Array, to_go: Array, clip: bool = True
 ) -> Array:
     """Q_n(s, a, h) [E, B]: a mean reward times the annuity, clipped to what the rewards can sum to."""
     annuity = problem.annuity[to_go]
     rest = annuity / problem.annuity[-1]
-    inputs = [Normalizer(pool.mean, pool.std)(observations), actions, 2 * rest[:, None] - 1]
+    inputs = [Normalizer(problem.pool.mean, problem.pool.std)(observations), actions, 2 * rest[:, None] - 1]
     level = problem.centre + problem.scale * ensemble(critic, jnp.concatenate(inputs, axis=-1))
-    if not clip:
-        return annuity * level
-    return jnp.clip(annuity * level, *_reachable(problem.bounds, problem.ends, annuity))
+    return jnp.clip(annuity * level, *_reachable(problem.bounds, problem.ends, annuity)) if clip else annuity * level
 
 
 def _reachable(bounds: Any, ends: Any, annuity: Any) -> tuple[Array, Array]:
@@ -351,10 +331,10 @@ def _reachable(bounds: Any, ends: Any, annuity: Any) -> tuple[Array, Array]:
 
 
 @jax.jit
-def _start_values(critic: MLP, pool: Pool, problem: Problem, actions: Actions) -> Array:
-    """Each critic's mean value of the start states as it drew their episodes: [E]."""
+def _start_values(critic: MLP, problem: Problem, actions: Array) -> Array:
+    """Each critic's mean value of the start states, given π(s₀) [S, A], as it drew their episodes: [E]."""
     to_go = jnp.full(len(problem.starts), len(problem.annuity) - 1)
-    values = _values(critic, pool, problem, problem.starts, actions.start, to_go)
+    values = _values(critic, problem, problem.starts, actions, to_go)
     weights = problem.weights[:, : len(problem.starts)]
     return jnp.sum(weights * values, axis=1) / jnp.sum(weights, axis=1)
 
@@ -389,7 +369,10 @@ def outside(act: Act, pool: Pool, seed: int = 0) -> float:
     normal = Normalizer(pool.mean, pool.std)
     states, places = (np.asarray(normal(part.observations)) for part in (batch, beside))
     squares = (states**2).sum(1)[:, None] - 2 * states @ places.T + (places**2).sum(1)  # [Q, R]
-    same = _episodes(pool, asked)[:, None] == _episodes(pool, others)
+    lengths, firsts = _lengths(pool), np.asarray(pool.ranges.episode)
+    numbers = [first + np.arange(len(found)) for first, found in zip(firsts, lengths, strict=True)]
+    episode = np.repeat(np.concatenate(numbers), np.concatenate(lengths))  # [M], counted over the lake
+    same = episode[asked, None] == episode[others]
     squares[same & ~same.all(axis=1, keepdims=True)] = np.inf  # its own next steps prove nothing, if there are others
     count = min(NEIGHBOURS, len(others))
     near = np.argpartition(squares, count - 1, axis=1)[:, :count]
@@ -400,11 +383,3 @@ def outside(act: Act, pool: Pool, seed: int = 0) -> float:
 
     usual = np.quantile(distance(np.asarray(batch.actions)), USUAL)
     return float(np.mean(distance(_asked(act, batch.observations, pool, "the policy")) > usual + 1e-6))
-
-
-def _episodes(pool: Pool, rows: np.ndarray) -> np.ndarray:
-    """The episode that each transition of the pool belongs to, counted over the lake."""
-    sizes, starts = np.asarray(pool.ranges.size), np.asarray(pool.ranges.start)
-    source = np.searchsorted(np.cumsum(sizes), rows, side="right")
-    index = starts[source] + rows - (np.cumsum(sizes) - sizes)[source]
-    return np.asarray(pool.columns.rows)[index] - index  # each episode adds one row

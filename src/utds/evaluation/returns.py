@@ -87,12 +87,11 @@ class Evaluation:
         from utds import html, terminal
 
         low, high = self.interval
-        episodes = len(self.returns) // self.seeds
         about = {
             "return": terminal.number(self.mean),
             "95 % interval": None if math.isnan(low) else f"{terminal.number(low)} to {terminal.number(high)}",
             "normalised score": None if self.score is None else f"{self.score:.1f}",
-            "over": f"{self.seeds} seeds, {episodes} episodes each" if self.seeds > 1 else f"{episodes} episodes",
+            "over": self._over(),
             "episodes": html.sparkline(self.returns, "returns in order"),
         }
         return html.block(f"Evaluation on {self.task}", html.facts(about))
@@ -100,11 +99,13 @@ class Evaluation:
     def __str__(self) -> str:
         low, high = self.interval
         interval = "" if math.isnan(low) else f" [{low:z.1f}, {high:z.1f}]"
-        episodes = len(self.returns) // self.seeds
-        over = f"{episodes} episode{'s' * (episodes > 1)}"
-        over = f"{self.seeds} seeds, {over} each" if self.seeds > 1 else over
         score = "" if self.score is None else f", normalised score {self.score:.1f}"
-        return f"{self.task}: {self.mean:z.1f}{interval} over {over}{score}"
+        return f"{self.task}: {self.mean:z.1f}{interval} over {self._over()}{score}"
+
+    def _over(self) -> str:
+        count = len(self.returns) // self.seeds
+        episodes = f"{count} episode{'s' * (count > 1)}"
+        return f"{self.seeds} seeds, {episodes} each" if self.seeds > 1 else episodes
 
 
 def evaluate(act: Act, task: str, episodes: int = 10, seed: int = SEED, threads: int | None = None) -> Evaluation:
@@ -196,8 +197,8 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
 
     domain, found = domains.task(task)
     episode = rollout.record(domain, act, episodes=1, seed=seed)
-    camera = Camera(domain, size, size)
     with (
+        contextlib.closing(Camera(domain, size, size)) as camera,
         warnings.catch_warnings(),
         files.atomic(path) as part,
         _writer(part, fps=round(1 / domain.control_timestep)) as writer,
@@ -207,7 +208,6 @@ def video(act: Act, task: str, path: str | os.PathLike[str], seed: int = SEED, s
         for state in episode.physics[0]:
             writer.append_data(camera.picture(state))
             advance()
-    camera.close()
     return float(episode.rewards[0, :, domain.tasks.index(found)].sum())
 
 

@@ -11,9 +11,8 @@ Stands alone: NumPy in float64, and matplotlib for the figures only. A first ses
     suboptimality(task, solution.policy), expected_penalty(task, solution.gamma)
 """
 
-from utds.linear.data import behaviour, collect, draw_ood, relabel, share
 from utds.linear.learners import Ood, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
-from utds.linear.models import LinearMDP, low_rank, plan, related, tabular
+from utds.linear.models import LinearMDP, behaviour, collect, draw_ood, low_rank, plan, relabel, related, share, tabular
 
 __all__ = [
     "LinearMDP", "Ood", "behaviour", "beta", "collect", "draw_ood", "expected_penalty", "low_rank", "pevi", "plan",

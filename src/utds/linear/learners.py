@@ -1,15 +1,15 @@
-"""Pessimistic least-squares value iteration, on one task's data or on shared data (paper, Appendix A).
+"""Ridge regression as the theory uses it, and pessimistic least-squares value iteration on it (paper, Appendix A).
 
-Below the learner stand the quantities that Theorem 2 and Corollary 1 compare: β, T̂V's error, the bound under π*, the
-true suboptimality; and the operators of Lemma 2 and of OOD actions.
+First the regression: Λ, the width Γ, the Gaussian posterior, ensembles of perturbed fits. Then the learner, on one
+task's data or on shared data; the quantities that Theorem 2 and Corollary 1 compare: β, T̂V's error, the bound under π*,
+the true suboptimality; and the operators of Lemma 2 and of OOD actions.
 
-At every step, from the last to the first:
+At every step, from the last to the first, the learner computes
 
     w̃ = Λ̃⁻¹(Σ φ·(r + V(s')) + Σ_ood φ·y_ood)      T̂V = φᵀw̃
     Q̂ = T̂V − Γ, clipped to [0, T − t]              V = max_a Q̂
 
-with Γ = β[φᵀΛ̃⁻¹φ]^½. Sharing is not the learner's concern: it takes any `Transitions`, for instance what `data.share`
-returns.
+with Γ = β[φᵀΛ̃⁻¹φ]^½. Sharing is not its concern: it takes any `Transitions`, for instance what `models.share` returns.
 """
 
 import math
@@ -19,16 +19,131 @@ from typing import Literal
 import numpy as np
 
 from utds.errors import ConfigError, DataError
-from utds.linear.data import Counts, Transitions, count
-from utds.linear.models import Array, Booleans, LinearMDP, greedy, occupancy, performance, plan
-from utds.linear.regression import covariance, inverse_root
+from utds.linear.models import (
+    Array,
+    Booleans,
+    Counts,
+    Integers,
+    LinearMDP,
+    Transitions,
+    count,
+    greedy,
+    occupancy,
+    performance,
+    plan,
+)
+
+_EPSILON = float(np.finfo(np.float64).eps)
+
+
+def covariance(features: Array, ridge: float, weights: Array | None = None) -> Array:
+    """Λ = Σ_k φ_k φ_kᵀ + λI.
+
+    `features` [..., K, d] are rows. With `weights` [..., K], row k counts that many times; then `features` is [K, d].
+    """
+    if ridge < 0:
+        raise ConfigError(f"the ridge λ is {ridge}; it must be 0 or more")
+    if features.ndim < 2 or features.shape[-2] == 0:
+        raise DataError(
+            f"features have shape {features.shape}; an empty dataset has no covariance: give [..., rows, d]"
+        )
+    if not np.isfinite(features).all():
+        raise DataError("features hold NaN or infinite values")
+    width = features.shape[-1]
+    if weights is None:
+        total = np.swapaxes(features, -1, -2) @ features
+    else:
+        outer = features[:, :, None] * features[:, None, :]  # [K, d, d]
+        flat = weights.reshape(-1, len(features)) @ outer.reshape(len(features), -1)
+        total = flat.reshape(*weights.shape[:-1], width, width)
+    return total + ridge * np.eye(width)
+
+
+def pair_covariance(mdp: LinearMDP, visits: Array, ridge: float) -> Array:
+    """Λ [..., d, d] of datasets that hold each pair of `mdp` so often: `visits` [..., S, A]."""
+    return covariance(mdp.pairs, ridge, visits.reshape(*visits.shape[:-2], -1))
+
+
+def inverse_root(covariance: Array) -> Array:
+    """R [..., d, d] with RᵀR = Λ⁻¹: the inverse of Λ's Cholesky factor, so that φᵀΛ⁻¹φ = ‖Rφ‖² can't be negative."""
+    width = covariance.shape[-1]
+    try:
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        raise _rank_deficient(covariance) from None
+    # tr Λ · tr Λ⁻¹ bounds the condition number from above and costs nothing; eigenvalues settle the doubtful cases.
+    condition = np.trace(covariance, axis1=-2, axis2=-1) * (root**2).sum(axis=(-2, -1))
+    if condition.max() * width * _EPSILON >= 1 and (_ranks(covariance) < width).any():
+        raise _rank_deficient(covariance)
+    return root
+
+
+def _ranks(covariance: Array) -> Integers:
+    """Numerical rank [...] of each Λ, by its eigenvalues."""
+    scale = np.linalg.eigvalsh(covariance)
+    return (scale > covariance.shape[-1] * _EPSILON * scale[..., -1:]).sum(axis=-1)
+
+
+def _rank_deficient(covariance: Array) -> DataError:
+    ranks = _ranks(covariance)
+    where = tuple(int(i) for i in np.argwhere(ranks == ranks.min())[0])
+    place = f" (first at index {where})" if where else ""
+    return DataError(
+        f"Λ is rank-deficient, rank {ranks.min()} of {covariance.shape[-1]}{place}: use a ridge λ > 0, "
+        "or add data or OOD samples that span the missing directions"
+    )
+
+
+def gamma_lcb(features: Array, covariance: Array, beta: float = 1.0) -> Array:
+    """Γ_lcb = β·[φᵀΛ⁻¹φ]^½ for `features` [M, d] under `covariance` [..., d, d]: [..., M]."""
+    if features.shape[-1] != covariance.shape[-1]:
+        raise DataError(
+            f"features have width {features.shape[-1]}, but Λ is {covariance.shape[-2]}×{covariance.shape[-1]}: "
+            "both must come from the same feature map"
+        )
+    return beta * np.linalg.norm(inverse_root(covariance) @ features.T, axis=-2)
+
+
+def posterior(features: Array, targets: Array, ridge: float) -> tuple[Array, Array]:
+    """Mean [d] and covariance [d, d] of w given rows [K, d] and targets [K], prior N(0, I/λ), unit noise (Lemma 1)."""
+    root = inverse_root(covariance(features, ridge))
+    inverse = root.T @ root
+    return inverse @ (features.T @ targets), inverse
+
+
+def perturbed(features: Array, targets: Array, ridge: float, members: int, rng: np.random.Generator) -> Array:
+    """N regressions [N, d], each on targets with fresh unit noise and shrunk towards its own draw of the prior.
+
+    Each member is an exact draw of `posterior`: Λ⁻¹(Φᵀε + √λ ζ) has covariance Λ⁻¹(ΦᵀΦ + λI)Λ⁻¹ = Λ⁻¹.
+    """
+    rows, width = features.shape
+    root = inverse_root(covariance(features, ridge))
+    noisy = targets + rng.standard_normal((members, rows))
+    right = noisy @ features + np.sqrt(ridge) * rng.standard_normal((members, width))
+    return right @ root.T @ root
+
+
+def bootstrapped(
+    features: Array, targets: Array, ridge: float, members: int, rng: np.random.Generator, prior: bool = True
+) -> Array:
+    """N regressions [N, d], each on rows drawn with replacement.
+
+    With `prior`, each is shrunk towards its own draw of N(0, I/λ); without it all are shrunk towards zero, and where
+    there is no data they agree. Either way the spread only resembles the posterior's: it follows the residuals.
+    """
+    rows, width = features.shape
+    chosen = rng.multinomial(rows, np.full(rows, 1 / rows), size=members).astype(np.float64)  # [N, K]
+    right = (chosen * targets) @ features
+    if prior:
+        right = right + np.sqrt(ridge) * rng.standard_normal((members, width))
+    return np.linalg.solve(covariance(features, ridge, chosen), right[..., None])[..., 0]
 
 
 @dataclass(frozen=True, eq=False)
 class Ood:
     """Out-of-distribution rows: which pairs, and what they are regressed to."""
 
-    visits: Array  # [B, T, S, A] how often each pair was drawn, see `data.draw_ood`
+    visits: Array  # [B, T, S, A] how often each pair was drawn, see `models.draw_ood`
     # "exact": 𝒯V(s, a), as Theorem 2 supposes; it needs the true dynamics. "pessimistic": φᵀŵ − Γ with ŵ fitted to
     # the data alone, what a learner has in practice (§3.2); Theorem 2 promises nothing for it.
     target: Literal["exact", "pessimistic"] = "exact"
@@ -67,13 +182,12 @@ def prepare(mdp: LinearMDP, data: Transitions, ridge: float = 1.0, ood: Ood | No
     counts = count(mdp, data)
     if ood is not None and ood.visits.shape != counts.visits.shape:
         raise DataError(f"OOD visits have shape {ood.visits.shape}, the data needs {counts.visits.shape}")
-    flat = mdp.features.reshape(-1, mdp.width)
 
-    def factor(visits: Array) -> Array:
-        return inverse_root(covariance(flat, ridge, visits.reshape(*visits.shape[:2], -1)))
+    def whiten(visits: Array) -> Array:
+        return inverse_root(pair_covariance(mdp, visits, ridge)) @ mdp.pairs.T
 
-    whitened = factor(counts.visits if ood is None else counts.visits + ood.visits) @ flat.T
-    alone = factor(counts.visits) @ flat.T if ood is not None and ood.target == "pessimistic" else whitened
+    whitened = whiten(counts.visits if ood is None else counts.visits + ood.visits)
+    alone = whiten(counts.visits) if ood is not None and ood.target == "pessimistic" else whitened
     return Problem(mdp, counts, ridge, ood, whitened, alone)
 
 
@@ -93,7 +207,7 @@ def pevi(problem: Problem, beta: float) -> Solution:
 
 
 def _smooth(whitened: Array, totals: Array) -> Array:
-    """ΦΛ̃⁻¹Φᵀ·totals: predictions [B, S·A] of the regression whose targets sum to `totals` [B, S·A] a pair."""
+    """ΦΛ̃⁻¹Φᵀ·totals: predictions [B, S·A] of the regression whose targets sum to `totals` [B, S·A] per pair."""
     return np.einsum("bkp,bk->bp", whitened, np.einsum("bkp,bp->bk", whitened, totals))
 
 
@@ -129,14 +243,13 @@ def explicit_beta(problem: Problem, xi: float) -> Array:
 
     where the last term is the ridge's bias, ‖θ + Σ ψ(s')V(s')‖ ≤ (T − t)·√d if neither ‖θ‖ nor ‖Σ|ψ(s')|‖ exceeds √d
     (else the larger one stands for √d). It needs V_{t+1} to be independent of step t's draws given their pairs: true
-    for data collected afresh at each step (`data.collect`), not for whole episodes.
+    for data collected afresh at each step (`models.collect`), not for whole episodes.
     Exact OOD rows carry no noise and only shrink the norm, so Λ is the data's own.
     """
     _check_level(xi)
     if problem.ridge <= 0:
         raise ConfigError("the explicit β needs a ridge λ > 0: it measures det Λ against λ")
-    mdp, visits = problem.mdp, problem.counts.visits
-    data = covariance(mdp.features.reshape(-1, mdp.width), problem.ridge, visits.reshape(*visits.shape[:2], -1))
+    mdp, data = problem.mdp, pair_covariance(problem.mdp, problem.counts.visits, problem.ridge)
     growth = np.linalg.slogdet(data / problem.ridge).logabsdet  # [B, T]
     left = mdp.horizon - np.arange(mdp.horizon)  # T − t, steps still to go
     noise = (left - 1) / 2 * np.sqrt(growth + 2 * math.log(mdp.horizon / xi))

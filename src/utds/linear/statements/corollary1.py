@@ -1,15 +1,29 @@
 """(d) Corollary 1: the learned policy's true suboptimality against the bound, single and shared."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
-from utds.linear.data import Transitions, avoiding, behaviour, collect, share
-from utds.linear.learners import Solution, beta, expected_penalty, pevi, prepare, quantifies, suboptimality
-from utds.linear.models import Array, Booleans, LinearMDP, low_rank, plan, related, tabular
-from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
+from utds.linear.learners import beta, expected_penalty, pevi, prepare, quantifies, suboptimality
+from utds.linear.models import (
+    Array,
+    Booleans,
+    LinearMDP,
+    Transitions,
+    avoiding,
+    behaviour,
+    collect,
+    low_rank,
+    plan,
+    related,
+    share,
+    tabular,
+)
+from utds.linear.statements import Advance, Fact, Picture, at_most, picture, quietly, scaled
 
 TITLE = "(d) Corollary 1: the optimality gap"
 CLAIM = (
@@ -34,8 +48,7 @@ SOURCES = ("relevant", "irrelevant")
 FLOOR = 0.001  # smaller gaps, most of them exactly zero, are drawn here on the logarithmic axis
 
 
-@dataclass(frozen=True, eq=False)
-class Gaps:
+class Gaps(NamedTuple):
     """One number per dataset, [B], for D_i alone or shared."""
 
     true: Array  # V* − V^π̂
@@ -45,7 +58,7 @@ class Gaps:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    growth: dict[str, list[Gaps]]  # source -> one an entry of GROWTH
+    growth: dict[str, list[Gaps]]  # source -> one per entry of GROWTH
     single: Gaps  # over problems
     shared: dict[str, Gaps]  # source -> over problems
     tabular: Booleans  # which problems are tabular
@@ -63,12 +76,9 @@ class Result:
         return float((self.shared[source].bound - self.single.bound).max())
 
 
-def gaps(mdp: LinearMDP, data: Transitions, c: float) -> Gaps:
-    """Learn from `data` and compare with the truth."""
-    return _gaps(mdp, pevi(prepare(mdp, data), beta(mdp.width, mdp.horizon, XI, c)))
-
-
-def _gaps(mdp: LinearMDP, solution: Solution) -> Gaps:
+def gaps(mdp: LinearMDP, data: Transitions, penalty: float) -> Gaps:
+    """Learn from `data` with β = `penalty`, and compare with the truth."""
+    solution = pevi(prepare(mdp, data), penalty)
     return Gaps(suboptimality(mdp, solution.policy), expected_penalty(mdp, solution.gamma), quantifies(mdp, solution))
 
 
@@ -100,37 +110,34 @@ def two_arms() -> Gaps:
     mdp = LinearMDP(features, psi=np.ones((2, 1)), theta=np.array([1.0, 0.6]), initial=np.ones(1), horizon=1)
     arms = np.repeat([0, 1], [3, 10_000]).reshape(1, 1, -1)
     data = Transitions(np.zeros_like(arms), arms, mdp.rewards[0][arms], np.zeros_like(arms))
-    return _gaps(mdp, pevi(prepare(mdp, data, ridge=1.0), beta=0.5))
+    return gaps(mdp, data, 0.5)
 
 
 def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly, c: float = C) -> Result:
     """Let shared data grow on one family, and take one dataset each from many random families."""
     growth = _grow(tabular(states=4, actions=3, horizon=4, rng=rng), scaled(50, size), c, rng)
-    rows: dict[str, list[Gaps]] = {"single": [], "relevant": [], "irrelevant": []}
+    rows = []
     problems = scaled(200, size)
     for index in range(problems):
         mdp = random_mdp(index, rng)
         data = problem(mdp, int(rng.integers(20, 200)), int(rng.integers(20, 500)), 1, rng)
-        rows["single"].append(gaps(mdp, data["own"], c))
-        for source in SOURCES:
-            rows[source].append(gaps(mdp, share(mdp, data["own"], data[source]), c))
+        shared = (share(mdp, data["own"], data[source]) for source in SOURCES)
+        penalty = beta(mdp.width, mdp.horizon, XI, c)
+        rows.append([gaps(mdp, each, penalty) for each in (data["own"], *shared)])
         advance(1 / problems)
-    joined = {name: _join(parts) for name, parts in rows.items()}
-    single = joined.pop("single")
-    return Result(growth, single, joined, np.arange(len(single.true)) % 2 == 0)
+    single, *joined = (Gaps(*map(np.concatenate, zip(*parts, strict=True))) for parts in zip(*rows, strict=True))
+    return Result(growth, single, dict(zip(SOURCES, joined, strict=True)), np.arange(problems) % 2 == 0)
 
 
 def _grow(mdp: LinearMDP, datasets: int, c: float, rng: np.random.Generator) -> dict[str, list[Gaps]]:
     data = problem(mdp, 200, GROWTH[-1], datasets, rng)
-    single = gaps(mdp, data["own"], c)
-    return {
-        source: [single, *(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows)), c) for rows in GROWTH[1:])]
-        for source in SOURCES
-    }
-
-
-def _join(parts: list[Gaps]) -> Gaps:
-    return Gaps(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("true", "bound", "quantified")))
+    penalty = beta(mdp.width, mdp.horizon, XI, c)
+    single = gaps(mdp, data["own"], penalty)
+    found = {source: [single] for source in SOURCES}
+    for source in SOURCES:
+        for rows in GROWTH[1:]:
+            found[source].append(gaps(mdp, share(mdp, data["own"], data[source].rows(0, rows)), penalty))
+    return found
 
 
 def facts(result: Result) -> tuple[Fact, ...]:
@@ -166,38 +173,27 @@ def facts(result: Result) -> tuple[Fact, ...]:
     )
 
 
-def _growth(result: Result, axes: "figures.Axes", source: str) -> None:
-    series = result.growth[source]
-    at = np.arange(len(GROWTH))
-    axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
-    axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
-    for name, label, colour, marker in (
-        ("bound", "bound, shared", BLUE, "o"),
-        ("true", "true gap, shared", VERMILLION, "s"),
-    ):
-        values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
-        axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
-        axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
-    axes.set_xticks(at, [str(rows) for rows in GROWTH])
-    axes.set_ylim(bottom=0)
+def _growth(source: str, seen: str) -> Callable[[Result], Picture]:
+    """The picture of bound and gap as data of this source grows; `seen` is what its caption says of them."""
 
+    @picture(f"corollary1-{source}", f"{source} shared rows per step", "return", height=3.2)
+    def growth(result: Result, axes: "figures.Axes") -> str:
+        series = result.growth[source]
+        at = np.arange(len(GROWTH))
+        axes.axhline(series[0].bound.mean(), color=INK, linewidth=1, linestyle=":", label="bound, $D_i$ alone")
+        axes.axhline(series[0].true.mean(), color=ORANGE, linewidth=1, linestyle="-.", label="true gap, $D_i$ alone")
+        for name, label, colour, marker in (
+            ("bound", "bound, shared", BLUE, "o"),
+            ("true", "true gap, shared", VERMILLION, "s"),
+        ):
+            values = np.array([getattr(gaps, name) for gaps in series])  # [len(GROWTH), B]
+            axes.fill_between(at, *np.quantile(values, (0.1, 0.9), axis=1), color=colour, alpha=0.2, linewidth=0)
+            axes.plot(at, values.mean(axis=1), color=colour, marker=marker, label=label)
+        axes.set_xticks(at, [str(rows) for rows in GROWTH])
+        axes.set_ylim(bottom=0)
+        return f"{seen} Mean and 10–90 % band over datasets."
 
-@picture("corollary1-relevant", "relevant shared rows per step", "return", height=3.2)
-def relevant(result: Result, axes: "figures.Axes") -> str:
-    _growth(result, axes, "relevant")
-    return (
-        "Shared data from the good policy of a similar task: bound and true gap both fall. Mean and 10–90 % band over "
-        "datasets."
-    )
-
-
-@picture("corollary1-irrelevant", "irrelevant shared rows per step", "return", height=3.2)
-def irrelevant(result: Result, axes: "figures.Axes") -> str:
-    _growth(result, axes, "irrelevant")
-    return (
-        "Shared data that never plays an optimal action: the bound stays where it was, the gap does not. Mean and "
-        "10–90 % band over datasets."
-    )
+    return growth
 
 
 @picture("corollary1-problems", "bound, as printed", "true gap", height=3.2)
@@ -216,7 +212,14 @@ def problems(result: Result, axes: "figures.Axes") -> str:
     axes.set_yticks((FLOOR, 0.01, 0.1, 1, 10), (f"≤ {FLOOR}", "0.01", "0.1", "1", "10"))
     axes.set_xticks((0.1, 1, 10), ("0.1", "1", "10"))
     axes.minorticks_off()
-    return "True gap against the bound, one dot a problem and source: all lie below the line."
+    return "True gap against the bound, one dot per problem and source: all lie below the line."
 
 
-PICTURES = (relevant, irrelevant, problems)
+PICTURES = (
+    _growth("relevant", "Shared data from the good policy of a similar task: bound and true gap both fall."),
+    _growth(
+        "irrelevant",
+        "Shared data that never plays an optimal action: the bound stays where it was, the gap does not.",
+    ),
+    problems,
+)

@@ -1,14 +1,15 @@
 """(b) Lemma 1 and Claim 1: Γ_lcb is the posterior's standard deviation, and an ensemble estimates it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, VERMILLION
+from utds.linear.learners import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 from utds.linear.models import Array, low_rank
-from utds.linear.regression import bootstrapped, covariance, gamma_lcb, perturbed, posterior
 from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(b) Lemma 1 and Claim 1: an ensemble's spread is the LCB penalty"
@@ -23,12 +24,16 @@ NEEDS = (
     "they agree where there is no data, which is where Γ must be largest. (The printed proof drops λ from the "
     "prior's term and writes Λ<sup>−1</sup> for Λ in the exponent; the result is right.)"
 )
-CODE = ("regression.posterior", "regression.perturbed", "regression.bootstrapped")
+CODE = ("learners.posterior", "learners.perturbed", "learners.bootstrapped")
 
 MEMBERS = tuple(2**k for k in range(2, 11))  # N from 4 to 1024
 PAPER_MEMBERS = 5
 RIDGE = 1.0
-KINDS = ("perturbed", "bootstrapped, random prior", "bootstrapped, no prior")
+KINDS: dict[str, Callable[..., Array]] = {
+    "perturbed": perturbed,
+    "bootstrapped, random prior": bootstrapped,
+    "bootstrapped, no prior": partial(bootstrapped, prior=False),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,34 +47,32 @@ class Result:
     @property
     def slope(self) -> float:
         """Exponent of N in the perturbed ensemble's error, fitted in logarithms."""
-        return float(np.polyfit(np.log(MEMBERS), np.log(self.errors[KINDS[0]]), 1)[0])
+        return float(np.polyfit(np.log(MEMBERS), np.log(self.errors["perturbed"]), 1)[0])
 
 
 def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly) -> Result:
     """Fit ensembles to one regression problem whose noise is standard normal, as the lemma supposes."""
-    pairs = low_rank(states=16, actions=4, width=8, horizon=1, rng=rng).features.reshape(-1, 8)
+    pairs = low_rank(states=16, actions=4, width=8, horizon=1, rng=rng).pairs
     known = pairs[pairs[:, -1].argsort()[:24]]  # 24 of 64 pairs have data; it hardly touches the last feature
     rows = known[rng.integers(0, len(known), size=120)]
     targets = rows @ rng.standard_normal(8) + rng.standard_normal(len(rows))
     gamma = gamma_lcb(pairs, covariance(rows, RIDGE))
-
-    def spread(kind: str, members: int) -> Array:
-        if kind == "perturbed":
-            weights = perturbed(rows, targets, RIDGE, members, rng)
-        else:
-            weights = bootstrapped(rows, targets, RIDGE, members, rng, prior="random" in kind)
-        return (weights @ pairs.T).std(axis=0, ddof=1)
-
     repetitions = scaled(20, size)
     errors = {kind: np.empty(len(MEMBERS)) for kind in KINDS}
-    for kind in KINDS:
+    for kind, fit in KINDS.items():
         for i, members in enumerate(MEMBERS):
-            ratios = np.array([spread(kind, members) / gamma for _ in range(repetitions)])
-            errors[kind][i] = np.sqrt(np.mean((ratios - 1) ** 2))
+            spreads = [_spread(fit(rows, targets, RIDGE, members, rng), pairs) for _ in range(repetitions)]
+            errors[kind][i] = np.sqrt(np.mean((np.array([spread / gamma for spread in spreads]) - 1) ** 2))
             advance(1 / len(KINDS) / len(MEMBERS))
-    ensembles = {members: spread("perturbed", members) for members in (PAPER_MEMBERS, MEMBERS[-1])}
+    sizes = (PAPER_MEMBERS, MEMBERS[-1])
+    ensembles = {members: _spread(perturbed(rows, targets, RIDGE, members, rng), pairs) for members in sizes}
     rises = _rises(pairs, rows, targets, repetitions, rng)
     return Result(errors, gamma, ensembles, _identity(pairs, rows, targets, gamma), rises)
+
+
+def _spread(weights: Array, pairs: Array) -> Array:
+    """Γ [pairs] of an ensemble with these weights [N, d]."""
+    return (weights @ pairs.T).std(axis=0, ddof=1)
 
 
 def _identity(pairs: Array, rows: Array, targets: Array, gamma: Array) -> float:
@@ -89,7 +92,7 @@ def _rises(pairs: Array, rows: Array, targets: Array, repetitions: int, rng: np.
     labels = np.zeros(len(more))  # the spread doesn't depend on the targets
 
     def spread(features: Array, y: Array) -> Array:
-        return (perturbed(features, y, RIDGE, PAPER_MEMBERS, rng) @ pairs.T).std(axis=0, ddof=1)
+        return _spread(perturbed(features, y, RIDGE, PAPER_MEMBERS, rng), pairs)
 
     return float(np.mean([spread(more, labels) > spread(rows, targets) for _ in range(repetitions)]))
 

@@ -6,10 +6,8 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, VERMILLION
-from utds.linear.data import behaviour, collect, count
-from utds.linear.learners import Operator, operator
-from utds.linear.models import Array, low_rank
-from utds.linear.regression import covariance, gamma_lcb
+from utds.linear.learners import Operator, gamma_lcb, operator, pair_covariance
+from utds.linear.models import Array, behaviour, collect, count, low_rank
 from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(f) Lemma 2: the operator contracts"
@@ -44,8 +42,7 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     """Apply the operator of one dataset to random pairs of Q functions."""
     mdp = low_rank(states=10, actions=3, width=6, horizon=1, rng=rng)
     counts = count(mdp, collect(mdp, behaviour(mdp, 0.5, 1.0, rng), 3000, rng))  # every pair is seen
-    flat = mdp.features.reshape(-1, mdp.width)
-    gamma = gamma_lcb(flat, covariance(flat, 1.0, counts.visits.reshape(-1))).reshape(mdp.states, mdp.actions)
+    gamma = gamma_lcb(mdp.pairs, pair_covariance(mdp, counts.visits[0, 0], 1.0)).reshape(mdp.states, mdp.actions)
     policy = rng.dirichlet(np.ones(mdp.actions), size=mdp.states)
     operators = {discount: operator(counts, 0, policy, discount, BETA_1) for discount in DISCOUNTS}
     chosen = operators[0.9]

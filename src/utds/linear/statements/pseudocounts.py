@@ -6,9 +6,8 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, VERMILLION
-from utds.linear.data import avoiding, behaviour, collect, count, share
 from utds.linear.learners import prepare
-from utds.linear.models import Array, plan, tabular
+from utds.linear.models import Array, avoiding, behaviour, collect, count, plan, share, tabular
 from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(e) Tabular MDPs: uncertainty is a pseudo-count"
@@ -17,7 +16,7 @@ NEEDS = (
     "Nothing but one-hot φ: Λ is then diagonal. Counts can't fall, so no shared data raises Γ anywhere, and data "
     "that avoids π* leaves Γ untouched wherever π* goes."
 )
-CODE = ("learners.prepare", "data.count")
+CODE = ("learners.prepare", "models.count")
 
 RIDGES = (0.1, 1.0, 10.0)
 

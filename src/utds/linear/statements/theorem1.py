@@ -7,9 +7,8 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, VERMILLION
-from utds.linear.data import behaviour, collect, count, draw_ood, share
-from utds.linear.models import Array, LinearMDP, family, low_rank
-from utds.linear.regression import covariance, gamma_lcb
+from utds.linear.learners import gamma_lcb, pair_covariance
+from utds.linear.models import Array, behaviour, collect, count, draw_ood, family, low_rank, share
 from utds.linear.statements import Advance, Fact, at_most, picture, quietly, scaled
 
 TITLE = "(a) Theorem 1: shared data shrinks the uncertainty"
@@ -24,7 +23,7 @@ NEEDS = (
     "The theorem's second half, for an ensemble's Γ, holds for the posterior's spread and not for each finite "
     "ensemble: see (b)."
 )
-CODE = ("regression.covariance", "regression.gamma_lcb", "data.share")
+CODE = ("learners.covariance", "learners.gamma_lcb", "models.share")
 
 OWN = 20  # rows per step of D_i
 GROWTH = (0, 5, 10, 20, 50, 100, 200)  # rows per step taken from D_j, then from D_k
@@ -53,7 +52,8 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     ood = [draw_ood(main, portion, uniform, 1, rng) for portion in portions]
     visits = np.cumsum([count(main, share(main, portion)).visits for portion in portions], axis=0)
     rows = np.cumsum([0] + [portion.states.shape[2] for portion in portions[1:]]).astype(np.float64)
-    gamma = {False: _gamma(main, visits), True: _gamma(main, visits + np.cumsum(ood, axis=0))}
+    stages = {False: visits, True: visits + np.cumsum(ood, axis=0)}
+    gamma = {kind: gamma_lcb(main.pairs, pair_covariance(main, found, RIDGE)) for kind, found in stages.items()}
     advance(1)
     return Result(rows, gamma)
 
@@ -65,11 +65,6 @@ def facts(result: Result) -> tuple[Fact, ...]:
         at_most(f"largest rise of Γ over {comparisons:,} comparisons", result.largest_rise, 1e-10),
         Fact("mean Γ left after sharing j and k", f"{final[False]:.0%} (with OOD data {final[True]:.0%})"),
     )
-
-
-def _gamma(mdp: LinearMDP, visits: Array) -> Array:
-    flat = mdp.features.reshape(-1, mdp.width)
-    return gamma_lcb(flat, covariance(flat, RIDGE, visits.reshape(*visits.shape[:-2], -1)))
 
 
 @picture("theorem1-growth", "shared rows per step", r"$\Gamma_\mathrm{lcb}$")

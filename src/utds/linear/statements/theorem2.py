@@ -7,9 +7,8 @@ import numpy as np
 
 from utds import figures
 from utds.figures import BLUE, GREEN, INK, ORANGE, PURPLE, VERMILLION
-from utds.linear.data import Transitions, behaviour, collect, draw_ood, share
 from utds.linear.learners import Ood, Problem, Solution, beta, explicit_beta, pevi, prepare, quantifies, underestimates
-from utds.linear.models import Array, LinearMDP, low_rank, related
+from utds.linear.models import Array, LinearMDP, Transitions, behaviour, collect, draw_ood, low_rank, related, share
 from utds.linear.statements import Advance, Fact, picture, quietly, scaled
 
 TITLE = "(c) Theorem 2: the ξ-uncertainty quantifier on shared data"
@@ -67,7 +66,7 @@ def run(rng: np.random.Generator, size: float = 1.0, advance: Advance = quietly)
     provable = 0.0
     for first in range(0, datasets, CHUNK):
         number = min(CHUNK, datasets - first)
-        for setting, problem in _problems(mdp, policies, SAMPLES, number, rng):
+        for setting, problem in _problems(mdp, policies, number, rng):
             solutions = [solve(problem, c) for c in CONSTANTS]
             held[setting] += [quantifies(mdp, solution).sum() for solution in solutions]
             if setting == PRACTICAL:
@@ -92,25 +91,28 @@ def _behaviours(mdp: LinearMDP, rng: np.random.Generator) -> tuple[Array, Array]
 
 
 def _problems(
-    mdp: LinearMDP, policies: tuple[Array, Array], samples: int, datasets: int, rng: np.random.Generator
+    mdp: LinearMDP, policies: tuple[Array, Array], datasets: int, rng: np.random.Generator
 ) -> list[tuple[str, Problem]]:
-    """Every setting on the same draws: half of `samples` are D_i's, half D_j's."""
-
-    def pair(episodes: bool) -> list[Transitions]:
-        return [collect(mdp, policy, samples // 2, rng, datasets, episodes) for policy in policies]
-
-    own, other = pair(episodes=False)
+    """Every setting on the same draws."""
+    own, other = _pair(mdp, policies, datasets, rng)
     shared = share(mdp, own, other)
     uniform = np.full((mdp.horizon, mdp.states, mdp.actions), 1 / mdp.actions)
     ood = draw_ood(mdp, shared, uniform, 1, rng)
     problems = (
         prepare(mdp, own),
         prepare(mdp, shared),
-        prepare(mdp, share(mdp, *pair(episodes=True))),
+        prepare(mdp, share(mdp, *_pair(mdp, policies, datasets, rng, episodes=True))),
         prepare(mdp, shared, ood=Ood(ood, "exact")),
         prepare(mdp, shared, ood=Ood(ood, "pessimistic")),
     )
     return list(zip(SETTINGS, problems, strict=True))
+
+
+def _pair(
+    mdp: LinearMDP, policies: tuple[Array, Array], datasets: int, rng: np.random.Generator, episodes: bool = False
+) -> list[Transitions]:
+    """D_i and D_j, half of the samples each."""
+    return [collect(mdp, policy, SAMPLES // 2, rng, datasets, episodes) for policy in policies]
 
 
 def _provable(problem: Problem) -> float:
@@ -121,8 +123,7 @@ def _provable(problem: Problem) -> float:
 def _at_width(width: int, datasets: int, rng: np.random.Generator) -> tuple[float, float]:
     """The smallest c that covers 1 − ξ of the datasets, by bisection to 3 %, and the provable one, for d = `width`."""
     mdp = low_rank(STATES, ACTIONS, width, HORIZON, rng)
-    own, other = (collect(mdp, policy, SAMPLES // 2, rng, datasets) for policy in _behaviours(mdp, rng))
-    problem = prepare(mdp, share(mdp, own, other))
+    problem = prepare(mdp, share(mdp, *_pair(mdp, _behaviours(mdp, rng), datasets, rng)))
     low, high = 1e-4, 1.0
     while high / low > 1.03:
         middle = float(np.sqrt(low * high))
@@ -166,7 +167,7 @@ def coverage(result: Result, axes: "figures.Axes") -> str:
     axes.axvline(result.provable, color=INK, linewidth=0.8, linestyle="-.")
     axes.set_ylim(-0.03, 1.03)
     return (
-        f"Share of {result.datasets} datasets (d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples a step, half of them "
+        f"Share of {result.datasets} datasets (d = {WIDTH}, T = {HORIZON}, {SAMPLES} samples per step, half of them "
         "for D_i alone) in which Γ bounds the error at every step and pair, against c. Dots: 1 − ξ. Dash-dots: the "
         "provable c."
     )
