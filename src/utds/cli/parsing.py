@@ -34,6 +34,7 @@ from tyro.extras import SubcommandApp
 from utds.errors import ConfigError, hint
 
 OPTION = "--config"  # names the file
+Id = Annotated[str, tyro.conf.arg(metavar="ID")]  # of a dataset, in every command that takes one
 FIELDS = "set"  # given in both places, fields of the command line are added to the file's
 MOST = 2**31 - 1  # of any whole number: steps, seeds and sizes are 32-bit numbers where they are computed with
 WIDTH = "1000000"  # columns of the terminal that the box is drawn for: nothing in it is wrapped
