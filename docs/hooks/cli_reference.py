@@ -7,14 +7,14 @@ Help is printed so wide that no entry is wrapped: further lines of an entry are 
 
 import contextlib
 import io
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utds.cli import main
+from utds.cli.parsing import wide
 
-WIDTH = "4000"  # columns of the terminal that the help believes in
+WIDTH = 4000  # columns of the terminal that the help believes in
 _BOX = re.compile(r"^╭─ (.+?) ─+╮$(.*?)^╰─+╯$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"\{([\w,-]+)\}\s*$")  # a command's usage ends with its subcommands, if it has any
 _DEFAULT = re.compile(r"\s*\((?:default: ?(?P<default>.*)|(?P<required>required))\)$")
@@ -49,18 +49,11 @@ def commands(words: tuple[str, ...] = ()) -> Iterator[Command]:
 
 def help_text(words: tuple[str, ...]) -> str:
     """What `utds WORDS --help` prints, without colours or wrapping."""
-    before = dict(os.environ)
-    os.environ.update(COLUMNS=WIDTH, NO_COLOR="1")
-    try:
-        # A stream that says it is UTF-8: boxes are drawn differently otherwise.
-        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            main([*words, "--help"])
-        out.seek(0)
-        return out.read()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # boxes are drawn differently in other encodings
+    with wide(WIDTH), contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        main([*words, "--help"])
+    out.seek(0)
+    return out.read()
 
 
 def parse(words: tuple[str, ...], text: str) -> Command:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich.text import Text
 
+from utds import files, progress, terminal
 from utds.cli.parsing import Id
 from utds.errors import ConfigError
 
@@ -36,9 +38,7 @@ def advise(
         out: folder for advice.json and the figure, as SVG and PNG
         json: print the advice as JSON in place of the table
     """
-    from rich.text import Text
-
-    from utds import adviser, figures, files, terminal
+    from utds import adviser, figures
     from utds.adviser.advice import LEGEND, RELIABILITY, draw, number
     from utds.data import store
 
@@ -87,7 +87,6 @@ def report(
         markdown: also write the tables to this file
         json: print the headline, the verdict on sharing with its numbers, and the files as JSON
     """
-    from utds import files, terminal
     from utds import report as reporting
     from utds.report import findings, text
 
@@ -133,8 +132,6 @@ def uncertainty(
         networks: the toy with an ensemble of small networks, as in the paper, in place of linear regressions
         json: print the numbers as JSON
     """
-    from utds import files
-
     files.check_folder(out)
     if str(run) == "toy":
         if against is not None:
@@ -152,7 +149,6 @@ def uncertainty(
 
 def _toy(out: Path, seed: int, networks: bool, json: bool) -> tuple[bool, Sequence[Path]]:
     """Whether it shows what it must, and the figures."""
-    from utds import terminal
     from utds.uncertainty import toy
 
     kind: toy.Kind = "networks" if networks else "linear"
@@ -169,9 +165,6 @@ def _toy(out: Path, seed: int, networks: bool, json: bool) -> tuple[bool, Sequen
 
 def _measured(run: Path, against: Path | None, out: Path, json: bool) -> Sequence[Path]:
     """The figures of a run; its table is printed."""
-    from rich.text import Text
-
-    from utds import terminal
     from utds.training.run import Run
     from utds.uncertainty import measure, pictures
     from utds.uncertainty.measure import DEFINITIONS, MEASURES
@@ -205,7 +198,6 @@ def theory(out: Path, seed: int = 0, size: float = 1.0, json: bool = False) -> N
         size: multiplies the number of datasets and problems; 1 takes under a minute
         json: print every statement with what was measured and whether it holds as JSON
     """
-    from utds import files, progress, terminal
     from utds.linear import page
 
     files.check_folder(out)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
+from rich.text import Text
 
+from utds import files, terminal
 from utds.cli.parsing import Id
 from utds.collection import Collect
 from utds.errors import ConfigError, DataError
@@ -29,7 +31,6 @@ def list_(json: bool = False) -> None:
     Args:
         json: print the list as JSON, with tasks, kinds and digests
     """
-    from utds import terminal
     from utds.data import ids, store, summary
 
     found = list(store.listed())
@@ -50,7 +51,6 @@ def show(id: Id, /, json: bool = False) -> None:
         id: the dataset, such as walker-walk/medium
         json: print metadata, columns and the return of every episode as JSON
     """
-    from utds import terminal
     from utds.data import store, summary
 
     dataset = store.load(id)
@@ -77,7 +77,6 @@ def verify(
         threads: for recomputing rewards from physics; by default one per core
         json: print what was found as JSON
     """
-    from utds import terminal
     from utds.data import store
 
     if not id:
@@ -130,9 +129,6 @@ def import_(
         overwrite: replace datasets of these ids
         json: print what was found, and under which digest it was stored, as JSON
     """
-    from rich.text import Text
-
-    from utds import terminal
     from utds.data import ids, summary, units
     from utds.data.formats import importing
 
@@ -184,7 +180,6 @@ def export(
         format: auto, exorl, arrays, d4rl, table or minari
         json: print what was written, and where, as JSON
     """
-    from utds import terminal
     from utds.data import store, summary
     from utds.data.formats import importing
 
@@ -219,7 +214,6 @@ def generate(
         overwrite: replace stored datasets
         json: print the datasets as JSON
     """
-    from utds import terminal
     from utds.collection import kinds as made
     from utds.collection import ladder
     from utds.data import store, summary
@@ -261,7 +255,7 @@ def collect(
         overwrite: replace stored datasets
         json: print the folder, the file of policies and the datasets as JSON
     """
-    from utds import domains, files, terminal
+    from utds import domains
     from utds.collection import kinds as made
     from utds.collection.online import Collection
     from utds.data import store, summary
@@ -324,7 +318,6 @@ def relabel(
         overwrite: replace a dataset of that id
         json: print the returns, notes on the labels, and under which digest it was stored, as JSON
     """
-    from utds import terminal
     from utds.data import labelling, store, summary
 
     if penalty and rewards != "learned":

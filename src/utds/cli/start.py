@@ -4,6 +4,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
+from rich.console import Console
+
+from utds import files, progress, terminal
 from utds.errors import ConfigError
 
 
@@ -17,7 +20,7 @@ def doctor(json: bool = False) -> None:
     Args:
         json: print the checks as JSON
     """
-    from utds import doctor, progress, terminal
+    from utds import doctor
 
     with progress.bar("looking", total=len(doctor.EXTRAS) + 8, unit="checks") as advance:
         found = []
@@ -45,7 +48,6 @@ def domains(json: bool = False) -> None:
         json: print the table as JSON
     """
     from utds import domains as registry
-    from utds import terminal
     from utds.domains.gym import env_id
 
     found = {name: registry.get(name) for name in registry.names()}
@@ -106,9 +108,6 @@ def quickstart(
         episodes: over which each policy is evaluated
         json: print every method's returns as JSON; the rest goes to stderr
     """
-    from rich.console import Console
-
-    from utds import files, terminal
     from utds import quickstart as story
 
     out = out or Path("out") / "quickstart" / domain

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from utds import files, terminal
 from utds.cli.parsing import Id
 from utds.errors import ConfigError
 
@@ -133,7 +134,7 @@ def evaluate(
         set: with --offline: options of the estimate, such as steps=4000 discount=0.95 horizon=200
         json: print the results as JSON
     """
-    from utds import files, terminal, training
+    from utds import evaluation, training
     from utds.evaluation import returns
 
     if not runs:
@@ -157,19 +158,13 @@ def evaluate(
         for run, result in results:
             print(result if len(found) == 1 else f"{run.path}: {result}")
     if video is not None:
-        said = _film(found[0], video, seed)
-        print(said, file=sys.stderr if json else sys.stdout)
-
-
-def _film(run: Any, video: Path, seed: int) -> str:
-    from utds import evaluation, training
-
-    act = functools.partial(training.act, run.algorithm, run.policy())
-    return f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}"
+        (run,) = found
+        act = functools.partial(training.act, run.algorithm, run.policy())
+        filmed = evaluation.video(act, run.config["task"], video, seed)
+        print(f"{video}: one episode, return {filmed:.1f}", file=sys.stderr if json else sys.stdout)
 
 
 def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
-    from utds import terminal
     from utds.evaluation import fqe
     from utds.training import offline
 
@@ -213,7 +208,7 @@ def export(
         ensemble: also export the critics: a second output gives the uncertainty of each action
         json: print the file and whose policy it holds as JSON
     """
-    from utds import files, terminal, training
+    from utds import training
 
     files.check_file(target)
     found = training.Run(run)
@@ -244,8 +239,6 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _print_result(run: Any, json: bool) -> None:
-    from utds import terminal
-
     last = [row for row in run.evaluations if row["step"] == run.config["steps"]]
     if json:
         what = {"run": str(run.path), "task": run.config["task"], "algorithm": run.config["algorithm"]["name"]}
@@ -263,9 +256,7 @@ def _print_result(run: Any, json: bool) -> None:
     terminal.show(f"{run.path}: {run.config['task']} after {run.config['steps']} steps", table)
 
 
-def list_(
-    folder: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs"), /, json: bool = False
-) -> None:
+def list_(folder: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs"), /, json: bool = False) -> None:
     """List the runs below a folder: trained on what, how far, and what they reached.
 
     Example: utds runs list
@@ -274,7 +265,6 @@ def list_(
         folder: where to look, at any depth; links to folders are not followed
         json: print the list as JSON
     """
-    from utds import terminal
     from utds.training import overview
 
     rows = list(overview.find(folder))
@@ -305,7 +295,6 @@ def compare(runs: Runs, /, json: bool = False) -> None:
         runs: two or more run directories
         json: print the comparison as JSON
     """
-    from utds import terminal
     from utds.training import overview
 
     if len(runs) < 2:
@@ -315,13 +304,13 @@ def compare(runs: Runs, /, json: bool = False) -> None:
     if json:
         terminal.print_json({"runs": found, "differences": unlike, "gains": gains})
         return
-    letters = [ascii_uppercase[i] if len(runs) <= len(ascii_uppercase) else str(i + 1) for i in range(len(runs))]
+    letters = string.ascii_uppercase[: len(runs)] if len(runs) <= 26 else list(map(str, range(1, len(runs) + 1)))
     table = terminal.table("", *letters)
     for name, values in unlike.items():
         table.add_row(name, *map(_text, values))
     table.add_section()
     table.add_row("return", *(_reached(row) for row in found))
-    table.add_row("return − A's" if letters[0] == "A" else "return − 1's", "", *map(_interval, gains[1:]))
+    table.add_row(f"return − {letters[0]}'s", "", *map(_interval, gains[1:]))
     table.add_row("seconds", *(terminal.number(row.get("seconds")) for row in found))
     terminal.show(*(f"{letter}: {path}" for letter, path in zip(letters, runs, strict=True)), table)
     terminal.show("return: mean ± standard error over seeds; differences with 95 % intervals (Welch) from two seeds on")
@@ -337,7 +326,6 @@ def remove(runs: Runs, /, yes: bool = False, json: bool = False) -> None:
         yes: really remove them
         json: print the runs, their sizes and whether they were removed as JSON
     """
-    from utds import terminal
     from utds.training import overview
 
     if not runs:
@@ -358,8 +346,6 @@ def remove(runs: Runs, /, yes: bool = False, json: bool = False) -> None:
 
 
 def _reached(row: dict[str, Any]) -> str:
-    from utds import terminal
-
     mean, error = row.get("return_mean"), row.get("return_standard_error")
     if mean is None:
         return "–" if row["state"] == "finished" else row["state"]
