@@ -1,8 +1,6 @@
 """The command line's reference has every option of every command."""
 
-import importlib.util
 import inspect
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,9 @@ from utds import cli
 HOOKS = Path(__file__).parents[2] / "docs" / "hooks"
 
 
-@pytest.fixture(scope="module")
-def reference():
-    spec = importlib.util.spec_from_file_location("cli_reference", HOOKS / "cli_reference.py")
-    module = sys.modules["cli_reference"] = importlib.util.module_from_spec(spec)  # its dataclasses look here
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def reference(load_file):
+    return load_file(HOOKS / "cli_reference.py")
 
 
 def functions(app, words=()):
