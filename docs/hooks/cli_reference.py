@@ -88,8 +88,10 @@ def _entries(body: str) -> Iterator[Entry]:
     """A line that begins with a name begins an entry; all lines up to the next name are its meaning."""
     found: list[tuple[str, list[str]]] = []
     for line in (line.strip("│").rstrip()[1:] for line in body.strip().splitlines()):
-        if not line.strip("─ "):
-            continue  # a rule between groups
+        if not line.strip("─ "):  # a rule between groups, or below what a box is about
+            if found and not any(found[-1][1]):
+                found.pop()
+            continue
         if not line.startswith(" "):
             name, _, line = line.partition("  ")
             found.append((name.strip(), []))
