@@ -1,7 +1,14 @@
 """The command line: parse and call, nothing else.
 
-A command is a plain function; its docstring is its help, `Args:` included. `_app`
-is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
+A command is a plain function; its docstring is its help, `Args:` included. `_app` is the whole tree.
+
+    start.py        domains, quickstart, doctor
+    data.py         data …, relabel, collect
+    train.py        train, evaluate, export, runs …
+    analysis.py     advise, report, uncertainty, theory
+    benchmark.py    benchmark …
+
+Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
 import functools
