@@ -24,11 +24,8 @@ COLUMNS = {
     "time": "t",
     "reward": "reward",
 }
-TASKS = {
-    "cart-right": (20, -0.4),
-    "cart-sort": (40, 0.6),
-    "cart-park": (40, -0.7),
-}  # episodes, where the hand drives to
+# Episodes, and where the hand drives to.
+TASKS = {"cart-right": (20, -0.4), "cart-sort": (40, 0.6), "cart-park": (40, -0.7)}
 
 
 def cart(state: np.ndarray, volts: np.ndarray) -> np.ndarray:

@@ -1,11 +1,14 @@
 """What tests of several rooms share."""
 
 import atexit
+import importlib.util
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -36,6 +39,20 @@ def optimised() -> Iterator[None]:
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
+
+
+@pytest.fixture
+def load_file(monkeypatch) -> Callable[[Path], ModuleType]:
+    """A function that runs a Python file which is no part of the package, and returns it as a module."""
+
+    def load(path: Path) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"file_{path.stem}", path)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)  # its dataclasses look here
+        spec.loader.exec_module(module)
+        return module
+
+    return load
 
 
 @pytest.fixture

@@ -1,23 +1,15 @@
 """What `make bench` and `make test` say at their end."""
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 
 
-def module(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-def test_a_benchmark_that_misses_a_requirement_by_more_than_its_noise_ends_with_1(capsys):
-    common = module("benchmarks/common.py")
+def test_a_benchmark_that_misses_a_requirement_by_more_than_its_noise_ends_with_1(load_file, capsys):
+    common = load_file(ROOT / "benchmarks" / "common.py")
     common.require("fast enough", 2.75, least=3, noise=0.1)
     common.require("small enough", 1.1, most=1.0, noise=0.1)
     common.require("not required", 0.1, noise=0)
@@ -41,7 +33,7 @@ def test_every_benchmark_ends_with_its_verdict():
             assert "require(" in text, path.name
 
 
-def test_a_run_of_the_tests_says_which_groups_were_skipped_and_how_to_enable_them():
+def test_a_run_of_the_tests_says_which_groups_were_skipped_and_how_to_enable_them(pytestconfig):
     said: list[str] = []
     skips = [
         SimpleNamespace(
@@ -51,7 +43,8 @@ def test_a_run_of_the_tests_says_which_groups_were_skipped_and_how_to_enable_the
         SimpleNamespace(longrepr=("test_x.py", 1, "Skipped: the moon is full")),
     ]
     reporter = SimpleNamespace(stats={"skipped": skips}, section=said.append, line=said.append)
-    summary = module("tests/conftest.py").pytest_terminal_summary
+    conftest = pytestconfig.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    summary = conftest.pytest_terminal_summary
     summary(reporter)
     assert said[0] == "skipped, and how to enable it"
     assert said[1].startswith("1 × the Ray engine: pip install") and said[2].startswith("2 × pages in a browser")

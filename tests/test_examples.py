@@ -1,6 +1,5 @@
 """The examples run as they stand."""
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,9 @@ from utds.training.run import Run
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_own_robot_goes_from_logs_to_a_control_loop(tmp_path, capsys, monkeypatch, optimised):
+def test_own_robot_goes_from_logs_to_a_control_loop(load_file, tmp_path, capsys, monkeypatch, optimised):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "store"))
-    load("own_robot").main(str(tmp_path / "run"), steps=200, fit=100)
+    load_file(EXAMPLES / "own_robot.py").main(str(tmp_path / "run"), steps=200, fit=100)
     said = capsys.readouterr().out
     assert "Deploy " in said and "Sharing " in said and "the cart stops at" in said
     shared = Run(tmp_path / "run" / "shared")
@@ -30,12 +22,12 @@ def test_own_robot_goes_from_logs_to_a_control_loop(tmp_path, capsys, monkeypatc
     assert actions.shape == (3, 1) and np.abs(actions).max() <= 12
 
 
-def test_own_algorithm_trains_resumes_exports_and_is_reported(tmp_path, capsys, monkeypatch):
+def test_own_algorithm_trains_resumes_exports_and_is_reported(load_file, tmp_path, capsys, monkeypatch):
     from utds import algorithms, report
     from utds.cli import main
 
     monkeypatch.setattr(algorithms.registry, "_ENTRIES", dict(algorithms.registry._ENTRIES))  # forgotten afterwards
-    example = load("own_algorithm")
+    example = load_file(EXAMPLES / "own_algorithm.py")
     run = example.main(str(tmp_path / "run"), steps=20)
     assert run.metrics[-1]["effort"] > 0 and (tmp_path / "run" / "policy.onnx").exists()
     assert example.main(str(tmp_path / "run"), steps=30).evaluations[-1]["step"] == 30  # resumed

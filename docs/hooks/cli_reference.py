@@ -7,14 +7,14 @@ Help is printed so wide that no entry is wrapped: further lines of an entry are 
 
 import contextlib
 import io
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from utds.cli import main
+from utds.cli.parsing import wide
 
-WIDTH = "4000"  # columns of the terminal that the help believes in
+WIDTH = 4000  # columns of the terminal that the help believes in
 _BOX = re.compile(r"^╭─ (.+?) ─+╮$(.*?)^╰─+╯$", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"\{([\w,-]+)\}\s*$")  # a command's usage ends with its subcommands, if it has any
 _DEFAULT = re.compile(r"\s*\((?:default: ?(?P<default>.*)|(?P<required>required))\)$")
@@ -49,18 +49,11 @@ def commands(words: tuple[str, ...] = ()) -> Iterator[Command]:
 
 def help_text(words: tuple[str, ...]) -> str:
     """What `utds WORDS --help` prints, without colours or wrapping."""
-    before = dict(os.environ)
-    os.environ.update(COLUMNS=WIDTH, NO_COLOR="1")
-    try:
-        # A stream that says it is UTF-8: boxes are drawn differently otherwise.
-        out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-        with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-            main([*words, "--help"])
-        out.seek(0)
-        return out.read()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # boxes are drawn differently in other encodings
+    with wide(WIDTH), contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        main([*words, "--help"])
+    out.seek(0)
+    return out.read()
 
 
 def parse(words: tuple[str, ...], text: str) -> Command:
@@ -95,8 +88,10 @@ def _entries(body: str) -> Iterator[Entry]:
     """A line that begins with a name begins an entry; all lines up to the next name are its meaning."""
     found: list[tuple[str, list[str]]] = []
     for line in (line.strip("│").rstrip()[1:] for line in body.strip().splitlines()):
-        if not line.strip("─ "):
-            continue  # a rule between groups
+        if not line.strip("─ "):  # a rule between groups, or below what a box is about
+            if found and not any(found[-1][1]):
+                found.pop()
+            continue
         if not line.startswith(" "):
             name, _, line = line.partition("  ")
             found.append((name.strip(), []))

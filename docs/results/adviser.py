@@ -196,8 +196,7 @@ def main(
     table = settings(trees, algorithm, last)
     page = summary(table)
     print(page)
-    with files.atomic(out.with_suffix(".md")) as part:
-        part.write_text(page, encoding="utf-8")
+    files.write_text(out.with_suffix(".md"), page)
     with files.atomic(out.with_suffix(".csv")) as part, open(part, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(("main", "source", "alone", "gain", "standard_error", "score", "predicted_alone", "place"))

@@ -112,8 +112,7 @@ def main(
             print(row, flush=True)
             lines.append(row)
     if out is not None:
-        with files.atomic(out) as part:
-            part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        files.write_text(out, "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,10 +24,8 @@ EXPLORING = ("medium-replay", "replay")  # kinds of data whose episodes start as
 
 def truth(task: str, rung: int, kind: str, discount: float, episodes: int) -> float:
     """The mean of Σ γᵗ r over episodes of a policy on the simulator."""
-    domain, found = domains.task(task)
-    played = rollout.record(
-        domain, kinds.load_ladder(task).act(rung), episodes, seed=777, exploration_start=kind in EXPLORING
-    )
+    (domain, found), act = domains.task(task), kinds.load_ladder(task).act(rung)
+    played = rollout.record(domain, act, episodes, seed=777, exploration_start=kind in EXPLORING)
     return float(np.mean(played.rewards[:, :, domain.tasks.index(found)] @ discount ** np.arange(domain.steps)))
 
 
@@ -91,8 +89,7 @@ def main(
         text += lines(task, kind, episodes, seed, judge, true)
         print("\n".join(text[-len(true) - 7 :]), flush=True)
     if out is not None:
-        with files.atomic(out) as part:
-            part.write_text("\n".join(text), encoding="utf-8")
+        files.write_text(out, "\n".join(text))
 
 
 if __name__ == "__main__":

@@ -31,14 +31,14 @@ def row(name: str, task: Task) -> str:
     """One task's line of the table; the returns are those that the ladder's file tells."""
     rungs = kinds.load_ladder(name)
     best, error = rungs.returns[-1], rungs.errors[-1]
-    public = task.reference if not task.own_reference else None
+    public = None if task.own_reference else task.reference
     share = f"{best / public:.0%}" if public else "–"
     medium = rungs.returns[rungs.medium] / best
     return f"| {name} | {best:.0f} ± {error:.0f} | {share} | {medium:.0%} | {rungs.total_steps:,} steps |"
 
 
 def draw(names: list[str]) -> None:
-    """A box of returns a kind, a panel a task, a row a domain."""
+    """A box of returns per kind, a panel per task, a row per domain."""
     with figures.panels(4, 7.2, 0.5 * len(names), rows=len(names) // 4, sharex=True, sharey="row") as (figure, panels):
         for axes, name in track(list(zip(panels, names, strict=True)), description="rolling out"):
             found = kinds.load_ladder(name)

@@ -230,11 +230,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory) -> Iterator[World]:
+def world(tmp_path_factory, record) -> Iterator[World]:
     """Two datasets, a run, a matrix, a ladder of policies and a file to import; then no more work is done."""
     import utds.domains
     from utds.collection import kinds
-    from utds.evaluation import rollout
 
     folder = tmp_path_factory.mktemp("hostile")
     for name in ("folder", "out"):
@@ -249,8 +248,7 @@ def world(tmp_path_factory) -> Iterator[World]:
             utds.domains._load_own.cache_clear()
         tiny, found = utds.domains.get("tinymass"), World(folder)
         for seed, task in enumerate((TASK, OTHER)):
-            recorded = rollout.record(tiny, kinds._noisy(None, tiny, 0, [seed]), episodes=3, seed=seed)
-            kinds.to_dataset(task, "random", [recorded], seed).save(f"{task}/random")
+            record(tiny, task, seed)
         shipped = kinds.load_ladder(TASK.replace("tinymass", "pointmass"))
         dataclasses.replace(shipped, task=TASK).save(folder / "ladder")
         given, named = found.base("train")
@@ -395,3 +393,8 @@ def test_there_are_enough_cases_and_every_option_of_the_help_is_among_them(world
         known = {which.name for which in options(function) if not which.positional}
         assert known <= shown, command
         assert {name for name in shown if not name.startswith("--no-")} <= known | {"--help"}, command
+
+
+def test_every_command_prints_json_if_asked():
+    assert len(TREE) > 20
+    assert [name for name, command in TREE.items() if "json" not in inspect.signature(command).parameters] == []

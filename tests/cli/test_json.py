@@ -1,18 +1,13 @@
 """`--json`: every command has it, and stdout then holds one JSON document that says what was made."""
 
-import inspect
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tyro.extras import SubcommandApp
 
 from utds import cli, evaluation
-from utds.collection import kinds
-from utds.evaluation import rollout
 from utds.linear import page
 from utds.linear.statements import pseudocounts
 
@@ -33,11 +28,10 @@ fields = {{width = 8, layers = 1}}
 
 
 @pytest.fixture
-def folder(tiny, tmp_path, monkeypatch) -> Path:
+def folder(tiny, record, tmp_path, monkeypatch) -> Path:
     """The working folder of a command, with a dataset stored."""
     monkeypatch.chdir(tmp_path)
-    recorded = rollout.record(tiny, kinds._noisy(None, tiny, 0, [0]), episodes=3, seed=0)
-    kinds.to_dataset(OWN, "random", [recorded], 0).save(DATA)
+    record(tiny, OWN)
     return tmp_path
 
 
@@ -110,17 +104,3 @@ def test_a_theory_that_fails_says_so_and_ends_with_exit_code_1(folder, capsys, m
         cli.main(["theory", "--out", "out", "--size=0.04", "--json"])
     (statement,) = json.loads(capsys.readouterr().out)["statements"]
     assert exit.value.code == 1 and not statement["holds"]
-
-
-def commands(app: SubcommandApp, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Callable[..., object]]]:
-    for name, command in app._subcommands.items():
-        if isinstance(command.target, SubcommandApp):
-            yield from commands(command.target, (*words, name))
-        else:
-            yield " ".join((*words, name)), command.target
-
-
-def test_every_command_has_it():
-    found = dict(commands(cli._app()))
-    assert len(found) > 20
-    assert [name for name, command in found.items() if "json" not in inspect.signature(command).parameters] == []

@@ -40,14 +40,6 @@ def printed(capsys, *args):
     return capsys.readouterr().out
 
 
-def refusal(capsys, *args):
-    with pytest.raises(SystemExit) as exit:
-        main(["runs", *map(str, args)])
-    assert exit.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    return line
-
-
 @pytest.fixture
 def three(make, tmp_path):
     make("deep/walk-bc", [1.0, 3.0])
@@ -79,7 +71,7 @@ def test_a_narrow_terminal_breaks_paths_and_no_words(make, tmp_path, capsys, mon
     assert max(map(len, out.splitlines()[:4])) <= columns
 
 
-def test_compare(make, capsys):
+def test_compare(make, capsys, refused):
     first, second = make("a", [1.0, 3.0]), make("b", [11.0, 13.0], batch_size=512)
     found = json.loads(printed(capsys, "compare", first, second, "--json"))
     assert found["differences"] == {"batch_size": [256, 512]}
@@ -88,8 +80,8 @@ def test_compare(make, capsys):
     assert found["gains"][1]["high"] == pytest.approx(10 + 4.302653 * 2**0.5, rel=1e-5)
     out = printed(capsys, "compare", first, second)
     assert "batch_size" in out and "+10 [3.92, 16.1]" in out and "width" not in out
-    assert "at least two runs" in refusal(capsys, "compare", first)
-    assert "holds no run" in refusal(capsys, "compare", first, first.parent)
+    assert "at least two runs" in refused("runs", "compare", first)
+    assert "holds no run" in refused("runs", "compare", first, first.parent)
 
 
 def test_fields_that_one_algorithm_does_not_have_are_no_difference(make, capsys):
@@ -107,24 +99,24 @@ def test_remove_needs_a_yes(three, capsys):
     assert [path.name for path in (three / "deep").iterdir()] == []
 
 
-def test_only_runs_are_removed(three, capsys, tmp_path):
+def test_only_runs_are_removed(three, refused, tmp_path):
     run = three / "unfinished"
-    assert "no run directory" in refusal(capsys, "remove", run, three, "--yes")  # and nothing of the rest
-    assert "no run directory" in refusal(capsys, "remove", three / "deep", "--yes")
-    assert "is no folder" in refusal(capsys, "remove", three / "none", "--yes")
+    assert "no run directory" in refused("runs", "remove", run, three, "--yes")  # and nothing of the rest
+    assert "no run directory" in refused("runs", "remove", three / "deep", "--yes")
+    assert "is no folder" in refused("runs", "remove", three / "none", "--yes")
     (tmp_path / "link").symlink_to(run)
-    assert "is a link" in refusal(capsys, "remove", tmp_path / "link", "--yes")
+    assert "is a link" in refused("runs", "remove", tmp_path / "link", "--yes")
     files.write_json(three / "collection" / "config.json", {"warmup": 3})
-    assert "is a collection" in refusal(capsys, "remove", three / "collection", "--yes")
+    assert "is a collection" in refused("runs", "remove", three / "collection", "--yes")
     assert run.exists() and (three / "collection").exists()
 
 
-def test_a_run_in_another_ones_folder_is_listed_and_not_removed_with_it(make, tmp_path, capsys):
+def test_a_run_in_another_ones_folder_is_listed_and_not_removed_with_it(make, tmp_path, capsys, refused):
     outer, inner = make("", [1.0]), make("inner", [2.0])
     assert (outer, inner) == (tmp_path / "runs", tmp_path / "runs" / "inner")
     found = json.loads(printed(capsys, "list", outer, "--json"))
     assert [row["run"] for row in found] == [str(outer), str(inner)]
-    assert f"holds another run, {inner}; nothing was removed" in refusal(capsys, "remove", outer, "--yes")
+    assert f"holds another run, {inner}; nothing was removed" in refused("runs", "remove", outer, "--yes")
     printed(capsys, "remove", inner, "--yes")
     printed(capsys, "remove", outer, "--yes")
     assert not outer.exists()

@@ -1,7 +1,6 @@
 """train, evaluate and export as a user types them."""
 
 import csv
-import functools
 import json
 
 import numpy as np
@@ -10,37 +9,21 @@ import pytest
 
 import utds
 from utds.cli import main
-from utds.collection import kinds
-from utds.evaluation import rollout
 from utds.training.run import Run
 
 SMALL = ["--set", "width=8", "actor_width=8", "bc_steps=9", "anneal_steps=30", "batch_size=16", "num_critics=3"]
 
 
 @pytest.fixture
-def stored(tiny):
+def stored(tiny, record):
     """Random data of two tasks."""
-    for seed, task in enumerate(("tinymass-reach-top-left", "tinymass-reach-top-right")):
-        act = kinds._noisy(None, tiny, 0, [seed])
-        recorded = rollout.record(tiny, act, episodes=3, seed=seed)
-        kinds.to_dataset(task, "random", [recorded], seed).save(f"{task}/random")
-    return "tinymass-reach-top-left/random", "tinymass-reach-top-right/random"
+    tasks = "tinymass-reach-top-left", "tinymass-reach-top-right"
+    return tuple(record(tiny, task, seed) for seed, task in enumerate(tasks))
 
 
 def train(stored, out, *more):
     own, other = stored
     main(["train", own, "--share", other, *SMALL, "--steps=20", "--eval-every=10", f"--out={out}", *more])
-
-
-def error(capsys, *args):
-    """The one line that a wrong command ends in."""
-    with pytest.raises(SystemExit) as exit:
-        main([str(arg) for arg in args])
-    captured = capsys.readouterr()
-    assert exit.value.code == 2
-    lines = captured.err.strip().splitlines()
-    assert len(lines) == 1 and lines[0].startswith("utds: error: "), captured.err
-    return lines[0].removeprefix("utds: error: ")
 
 
 def test_from_data_to_policy_to_file(stored, tmp_path, capsys):
@@ -78,30 +61,26 @@ def test_resuming_a_longer_run_equals_running_it_at_once(stored, tmp_path):
     assert once == twice
 
 
-def test_wrong_input_is_one_line(stored, tmp_path, capsys):
-    own, other = stored
-    say = functools.partial(error, capsys)
-    assert "there is no dataset walker-walk/nope" in say("train", "walker-walk/nope")
-    assert "did you mean utds?" in say("train", own, "--algo=utdz")
-    assert "preset of td3" in say("train", own, "--algo=td3", "--preset=released")
-    assert "did you mean batch_size?" in say("train", own, "--set", "bath_size=3")
-    assert "it is called batch_size now" in say("train", own, "--set", "batch=3")
-    assert "name=value" in say("train", own, "--set", "batch_size")
-    assert "steps=-1" in say("train", own, "--steps=-1")
-    assert "steps=0" in say("train", own, "--steps=0", f"--out={tmp_path / 'none'}")
-    assert "eval_every=0" in say("train", own, "--eval-every=0", f"--out={tmp_path / 'none'}")
-    assert "holds no run" in say("evaluate", tmp_path)
-    assert "holds no run" in say("export", tmp_path, tmp_path / "p.onnx")
-    train(stored, tmp_path / "run")
-    capsys.readouterr()
-    assert "already holds a run" in say("train", own, f"--out={tmp_path / 'run'}")
-    assert "not 32" in say("train", own, "--share", other, *SMALL, "width=32", f"--out={tmp_path / 'run'}", "--resume")
-    assert "did you mean: `pendulum`" in say("evaluate", tmp_path / "run", "--env=Pendulm-v1").lower()
-    assert "has 3 observations and 1 actions" in say("evaluate", tmp_path / "run", "--env=Pendulum-v1")
-    assert repr(Run(tmp_path / "run")).startswith(
-        f"<Run {tmp_path / 'run'}: utds on tinymass-reach-top-left, 20 steps, 1 seed, ret"
-    )
-    assert "no policy of seed 9" in say("export", tmp_path / "run", tmp_path / "p.onnx", "--seed=9")
+def test_wrong_input_is_one_line(stored, tmp_path, refused):
+    (own, other), run = stored, tmp_path / "run"
+    assert "there is no dataset walker-walk/nope" in refused("train", "walker-walk/nope")
+    assert "did you mean utds?" in refused("train", own, "--algo=utdz")
+    assert "preset of td3" in refused("train", own, "--algo=td3", "--preset=released")
+    assert "did you mean batch_size?" in refused("train", own, "--set", "bath_size=3")
+    assert "it is called batch_size now" in refused("train", own, "--set", "batch=3")
+    assert "name=value" in refused("train", own, "--set", "batch_size")
+    assert "steps=-1" in refused("train", own, "--steps=-1")
+    assert "steps=0" in refused("train", own, "--steps=0", f"--out={tmp_path / 'none'}")
+    assert "eval_every=0" in refused("train", own, "--eval-every=0", f"--out={tmp_path / 'none'}")
+    assert "holds no run" in refused("evaluate", tmp_path)
+    assert "holds no run" in refused("export", tmp_path, tmp_path / "p.onnx")
+    train(stored, run)
+    assert "already holds a run" in refused("train", own, f"--out={run}")
+    assert "not 32" in refused("train", own, "--share", other, *SMALL, "width=32", f"--out={run}", "--resume")
+    assert "did you mean: `pendulum`" in refused("evaluate", run, "--env=Pendulm-v1").lower()
+    assert "has 3 observations and 1 actions" in refused("evaluate", run, "--env=Pendulum-v1")
+    assert repr(Run(run)).startswith(f"<Run {run}: utds on tinymass-reach-top-left, 20 steps, 1 seed, ret")
+    assert "no policy of seed 9" in refused("export", run, tmp_path / "p.onnx", "--seed=9")
 
 
 def test_options_from_a_file(stored, tmp_path, capsys):
@@ -137,10 +116,10 @@ def test_options_from_a_file(stored, tmp_path, capsys):
         ("steps 3", "is no TOML"),
     ],
 )
-def test_a_wrong_file_of_options_is_one_line(line, message, tmp_path, capsys):
+def test_a_wrong_file_of_options_is_one_line(line, message, tmp_path, refused):
     (tmp_path / "run.toml").write_text(line)
-    assert message in error(capsys, "train", "a/b", "--config", tmp_path / "run.toml")
-    assert "can't read" in error(capsys, "train", "a/b", f"--config={tmp_path / 'none.toml'}")
+    assert message in refused("train", "a/b", "--config", tmp_path / "run.toml")
+    assert "can't read" in refused("train", "a/b", f"--config={tmp_path / 'none.toml'}")
 
 
 def test_without_steps_the_named_preset_says_how_many(stored, monkeypatch):

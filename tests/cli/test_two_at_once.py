@@ -1,6 +1,5 @@
 """Two commands on the same run, dataset, collection or matrix: one works, the other says in one line who does."""
 
-import functools
 import os
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import pytest
 
 from utds.cli import main
 from utds.data import ids
-from utds.data.dataset import Dataset
 
 HOLD = """
 import contextlib, sys
@@ -32,10 +30,8 @@ TASK = "tinymass-reach-top-left"
 
 
 @pytest.fixture
-def dataset(tiny) -> str:
-    random = np.random.default_rng(0)
-    columns = random.normal(size=(41, 4)), random.uniform(-1, 1, (40, 2)), random.uniform(size=40)
-    return Dataset.from_arrays(*columns, task=TASK, domain="tinymass", kind="random").save(f"{TASK}/random").name
+def dataset(tiny, record) -> str:
+    return record(tiny, TASK)
 
 
 @pytest.fixture
@@ -46,57 +42,44 @@ def arrays(tmp_path) -> str:
     return str(tmp_path / "arrays.npz")
 
 
-def said(capsys, *args: object) -> str:
-    """The one line that a command ends in with exit code 2."""
-    with pytest.raises(SystemExit) as exit:
-        main([str(arg) for arg in args])
-    lines = capsys.readouterr().err.strip().splitlines()
-    assert exit.value.code == 2 and len(lines) == 1, lines
-    return lines[0].removeprefix("utds: error: ")
-
-
-def test_the_second_is_told_who_holds_it(dataset, arrays, tmp_path, capsys):
+def test_the_second_is_told_who_holds_it(dataset, arrays, tmp_path, capsys, refused):
     (tmp_path / "little.toml").write_text(MATRIX)
-    medium = ids.folder(f"{TASK}/medium")
-    locks = [tmp_path / name / "lock" for name in ("run", "collection", "matrix")] + [medium.parent / ".medium-v0.lock"]
-    command = [sys.executable, "-c", HOLD, *map(str, locks)]
-    say = functools.partial(said, capsys)
+    medium, hidden = f"{TASK}/medium", ids.folder(f"{TASK}/medium").with_name(".medium-v0.lock")
+    run, collection, other, matrix = (tmp_path / name for name in ("run", "collection", "other", "matrix"))
+    collect = ("collect", TASK, "--steps=20000")
+    busy = [
+        (f"the run {run}", ("train", dataset, f"--out={run}")),
+        (f"the collection {collection}", (*collect, "--kinds", "expert", f"--out={collection}")),
+        (f"the dataset {medium}", (*collect, "--kinds", "medium", f"--out={other}")),
+        (f"the dataset {medium}", ("data", "import", arrays, medium)),
+        (f"the dataset {medium}", ("relabel", dataset, TASK, "--save", medium)),
+        (f"the matrix {matrix}", ("benchmark", "run", tmp_path / "little.toml", f"--out={matrix}")),
+    ]
+    command = [sys.executable, "-c", HOLD, *(str(path / "lock") for path in (run, collection, matrix)), str(hidden)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
         by = f"is in use by process {holder.pid} on {os.uname().nodename} since"
-        collect = ("collect", TASK, "--steps=20000")
-        assert say("train", dataset, f"--out={tmp_path / 'run'}").startswith(f"the run {tmp_path / 'run'} {by}")
-        assert say(*collect, "--kinds", "expert", f"--out={tmp_path / 'collection'}").startswith(
-            f"the collection {tmp_path / 'collection'} {by}"
-        )
-        assert say(*collect, "--kinds", "medium", f"--out={tmp_path / 'other'}").startswith(
-            f"the dataset {TASK}/medium {by}"
-        )
-        assert say("data", "import", arrays, f"{TASK}/medium").startswith(f"the dataset {TASK}/medium {by}")
-        assert say("relabel", dataset, TASK, "--save", f"{TASK}/medium").startswith(f"the dataset {TASK}/medium {by}")
-        assert say("benchmark", "run", tmp_path / "little.toml", f"--out={tmp_path / 'matrix'}").startswith(
-            f"the matrix {tmp_path / 'matrix'} {by}"
-        )
+        for what, args in busy:
+            assert refused(*args).startswith(f"{what} {by}")
         holder.kill()
-    assert not (tmp_path / "other").exists()
-    assert list((tmp_path / "run").iterdir()) == [tmp_path / "run" / "lock"]  # nothing was begun
-    main(["data", "import", arrays, f"{TASK}/medium"])  # the dead hold nothing
-    assert f"{TASK}/medium" in capsys.readouterr().out
+    assert not other.exists() and list(run.iterdir()) == [run / "lock"]  # nothing was begun
+    main(["data", "import", arrays, medium])  # the dead hold nothing
+    assert medium in capsys.readouterr().out
 
 
-def test_what_is_stored_is_refused_before_anything_is_computed(dataset, arrays, tmp_path, capsys, monkeypatch):
+def test_what_is_stored_is_refused_before_anything_is_computed(dataset, arrays, tmp_path, refused, monkeypatch):
     monkeypatch.setattr("utds.collection.online.Collection.run", pytest.fail)
     monkeypatch.setattr("utds.collection.kinds.generate", pytest.fail)
     monkeypatch.setattr("utds.collection.kinds.load_ladder", lambda *_: None)
     monkeypatch.setattr("utds.data.labelling.relabel", pytest.fail)
-    refused = f"{TASK}/random exists already; choose another id or version, or pass --overwrite to replace it"
-    assert said(capsys, "collect", TASK, "--kinds", "medium", "random", f"--out={tmp_path / 'c'}") == refused
+    known = f"{TASK}/random exists already; choose another id or version, or pass --overwrite to replace it"
+    assert refused("collect", TASK, "--kinds", "medium", "random", f"--out={tmp_path / 'c'}") == known
     assert not (tmp_path / "c").exists()
-    assert said(capsys, "data", "generate", TASK) == refused
-    assert said(capsys, "data", "import", arrays, dataset) == refused
-    assert said(capsys, "relabel", dataset, TASK, "--save", dataset) == refused
-    assert "at least 2" in said(capsys, "collect", TASK, "--episodes=1")
-    assert "warm-up of 10000" in said(capsys, "collect", TASK, "--steps=400", "--kinds", "expert", f"--out={tmp_path}")
+    assert refused("data", "generate", TASK) == known
+    assert refused("data", "import", arrays, dataset) == known
+    assert refused("relabel", dataset, TASK, "--save", dataset) == known
+    assert "at least 2" in refused("collect", TASK, "--episodes=1")
+    assert "warm-up of 10000" in refused("collect", TASK, "--steps=400", "--kinds", "expert", f"--out={tmp_path}")
 
 
 def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys):
@@ -119,7 +102,7 @@ def test_ctrl_c_says_how_to_go_on(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("pattern", ["[", "[z-a]", "*", "**", "a/[", "(", "\\", "?"])
-def test_ids_are_no_patterns(tiny, pattern, tmp_path, capsys):
+def test_ids_are_no_patterns(tiny, pattern, tmp_path, refused):
     for args in (
         ("data", "show", pattern),
         ("data", "verify", pattern),
@@ -131,4 +114,4 @@ def test_ids_are_no_patterns(tiny, pattern, tmp_path, capsys):
         ("train", "a/b", "--share", pattern),
         ("advise", "a/b", "--from", pattern),
     ):
-        assert said(capsys, *args)
+        assert refused(*args)

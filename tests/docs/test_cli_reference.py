@@ -1,9 +1,10 @@
 """The command line's reference has every option of every command."""
 
-import importlib.util
+import dataclasses
 import inspect
-import sys
+import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tyro.extras import SubcommandApp
@@ -13,12 +14,9 @@ from utds import cli
 HOOKS = Path(__file__).parents[2] / "docs" / "hooks"
 
 
-@pytest.fixture(scope="module")
-def reference():
-    spec = importlib.util.spec_from_file_location("cli_reference", HOOKS / "cli_reference.py")
-    module = sys.modules["cli_reference"] = importlib.util.module_from_spec(spec)  # its dataclasses look here
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def reference(load_file):
+    return load_file(HOOKS / "cli_reference.py")
 
 
 def functions(app, words=()):
@@ -30,18 +28,27 @@ def functions(app, words=()):
             yield (*words, name), command.target
 
 
-def test_every_parameter_of_every_command_is_listed(reference):
+def options(function):
+    """The option of every parameter, None for those that have none; a dataclass stands for its fields."""
+    for name, parameter in inspect.signature(function).parameters.items():
+        kind = get_args(parameter.annotation)[0]
+        if dataclasses.is_dataclass(kind):
+            fields = dataclasses.fields(kind)
+            found = {field.name: field.default is dataclasses.MISSING for field in fields}
+        else:
+            found = {name: parameter.kind is parameter.POSITIONAL_ONLY}
+        yield from (None if bare else f"--{name.strip('_').replace('_', '-')}" for name, bare in found.items())
+
+
+def test_every_parameter_of_every_command_is_listed_and_nothing_else(reference):
     found = {command.words: command for command in reference.commands()}
     expected = dict(functions(cli._app()))
     assert {words for words, command in found.items() if words and not command.subcommands} == set(expected)
     for words, function in expected.items():
-        parameters = inspect.signature(function).parameters.values()
-        entries = found[words].entries
-        names = " ".join(entry.name for entry in entries)
-        assert len(entries) >= len(parameters), words
-        for parameter in parameters:
-            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.annotation in (int, float, str, bool):
-                assert f"--{parameter.name.replace('_', '-')}" in names or f"-{parameter.name} " in names, words
+        entries, wanted = found[words].entries, list(options(function))
+        names = [name for entry in entries for name in re.findall(r"--(?!no-)[a-z-]+", entry.name) or [None]]
+        assert sorted(map(str, names)) == sorted(map(str, wanted)), words
+        assert all(entry.meaning for entry in entries), words
 
 
 def test_an_entry_has_its_meaning_and_default(reference):
@@ -58,6 +65,10 @@ def test_an_entry_has_its_meaning_and_default(reference):
         "│             where │\n"
         "│ --on, --off  on;         │\n"
         "│             or off (default: False) │\n"
+        "╰─────────────────────────╯\n"
+        "╭─ more options ──────────╮\n"
+        "│ what these are of       │\n"
+        "│ ─────────────────────── │\n"
         "╰─────────────────────────╯\n"
     )
     command = reference.parse(("count",), text)

@@ -1,16 +1,12 @@
 """The site's page of a notebook: text, code, and outputs as a reader of the notebook sees them."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 HOOK = Path(__file__).parents[2] / "docs" / "hooks" / "notebook_pages.py"
 
 
-def test_a_page_of_a_notebook(tmp_path):
-    spec = importlib.util.spec_from_file_location("notebook_pages", HOOK)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+def test_a_page_of_a_notebook(load_file, tmp_path):
     outputs = [
         {"output_type": "stream", "name": "stdout", "text": ["a line\n"]},
         {"output_type": "execute_result", "data": {"text/plain": ["x"], "text/html": ["<b>\n", "x</b>"]}},
@@ -21,7 +17,7 @@ def test_a_page_of_a_notebook(tmp_path):
         {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": outputs},
     ]
     (tmp_path / "n.ipynb").write_text(json.dumps({"cells": cells}))
-    assert module.markdown(tmp_path / "n.ipynb") == (
+    assert load_file(HOOK).markdown(tmp_path / "n.ipynb") == (
         '# Title\nText\n\n<a href="../n.ipynb" download>Download the notebook</a>\n\n```python\nx = 1\nx\n```\n\n'
         '```text\na line\n```\n\n<div class="output"><b> x</b></div>\n'
     )

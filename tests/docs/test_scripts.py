@@ -1,7 +1,5 @@
 """Scripts that make the results' pages and the benchmarks are rarely run: they must at least fit the package."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,12 +9,8 @@ SCRIPTS = sorted([*(ROOT / "docs" / "results").rglob("*.py"), *(ROOT / "benchmar
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_script_imports(path, monkeypatch):
+def test_every_script_imports(path, load_file, monkeypatch):
     if path.name == "torch_td3.py":
         pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    spec = importlib.util.spec_from_file_location(f"script_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)
-    spec.loader.exec_module(module)
-    assert module.__doc__
+    assert load_file(path).__doc__

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from utds.cli import main
-from utds.cli.pages import theory
+from utds.cli.analysis import theory
 from utds.errors import ConfigError
 from utds.linear import page
 from utds.linear.statements import lemma2, pseudocounts

@@ -7,7 +7,7 @@ them, and puts the tables into the page, each between its two comments.
 import csv
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +21,7 @@ from utds.report.table import Outcome, Setting, Study
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "robots.md"
 KINDS = ("random", "medium-replay", "medium", "expert")
-NOT_EXPERT = KINDS[:3]
+NOT_EXPERT, EXPERT = KINDS[:3], KINDS[3:]
 RESAMPLES = 10_000
 
 Pair = tuple[Outcome, Outcome]  # with sharing, without
@@ -57,6 +57,11 @@ def over_settings(values: list[float]) -> str:
     return f"{text.signed(float(np.mean(values)), 1)} [{text.signed(low, 1)}, {text.signed(high, 1)}]"
 
 
+def rises(values: Sequence[float]) -> str:
+    """In how many settings of how many sharing, or another choice, was for the better."""
+    return f"{sum(value > 0 for value in values)} of {len(values)}"
+
+
 def label(name: str) -> str:
     known = algorithms.entries().get(name)
     return known.label if known else name
@@ -79,22 +84,15 @@ def seeds(found: list[Pair]) -> str:
 
 def methods(study: Study) -> Rows:
     """Every method that ran everywhere: its level, and what sharing adds."""
-    yield (
-        "method",
-        "seeds",
-        "own data alone, IQM",
-        "with sharing, IQM",
-        "gain, own data not expert",
-        "gain, own data expert",
-    )
+    levels = ("own data alone, IQM", "with sharing, IQM")
+    yield "method", "seeds", *levels, "gain, own data not expert", "gain, own data expert"
     for name in whole(study):
         found = pairs(study, name)
         gains = []
-        for kinds in (NOT_EXPERT, KINDS[3:]):
+        for kinds in (NOT_EXPERT, EXPERT):
             each = [change(pair) for pair in found if pair[0].setting.kind in kinds]
-            gains.append(f"{over_settings(each)}, {sum(value > 0 for value in each)} of {len(each)} rise")
-        levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
-        yield label(name), seeds(found), *levels, *gains
+            gains.append(f"{over_settings(each)}, {rises(each)} rise")
+        yield label(name), seeds(found), *(iqm([pair[side] for pair in found]) for side in (1, 0)), *gains
     recorded = [found for s in study.settings if s.source == OWN and (found := study.recorded(s))]
     for place, words in enumerate(("recorded data", "best tenth of its episodes")):
         yield words, "–", f"{float(aggregate.iqm(Scores.of([[pair[place]] for pair in recorded]))):.1f}", "–", "–", "–"
@@ -139,26 +137,19 @@ def gains(study: Study) -> Rows:
     """What sharing adds, by robot, with and without expert data."""
     yield "method", "own data", *study.domains, "all", "settings that gain"
     for name in study.sharing:
-        for words, chosen in (("not expert", NOT_EXPERT), ("expert", KINDS[3:])):
+        for words, chosen in (("not expert", NOT_EXPERT), ("expert", EXPERT)):
             found = pairs(study, name, lambda setting, k=chosen: setting.kind in k)
             if found:
                 each = [(pair[0].setting.domain, change(pair)) for pair in found]
                 columns = ([gain for domain, gain in each if domain == scope] for scope in study.domains)
                 every = [gain for _, gain in each]
-                rises = f"{sum(gain > 0 for gain in every)} of {len(every)}"
-                yield label(name), words, *map(over_settings, columns), over_settings(every), rises
+                yield label(name), words, *map(over_settings, columns), over_settings(every), rises(every)
 
 
 def repeats(study: Study) -> Rows:
     """UTDS seed by seed, and its gains with intervals over seeds."""
-    yield (
-        "seed",
-        "own data alone, IQM",
-        "with sharing, IQM",
-        "gain, not expert",
-        "gain, expert",
-        "settings that gain, not expert",
-    )
+    head = ("own data alone, IQM", "with sharing, IQM", "gain, not expert", "gain, expert")
+    yield "seed", *head, "settings that gain, not expert"
     found = pairs(study, "utds")
     numbers = sorted(set.intersection(*(set(outcome.seeds) for pair in found for outcome in pair)))
     if len(numbers) < 2:
@@ -169,11 +160,11 @@ def repeats(study: Study) -> Rows:
         levels = (float(aggregate.iqm(Scores.of(scores[:, [side]]))) for side in (1, 0))
         each = scores[:, 0] - scores[:, 1]
         means = (text.signed(float(part.mean()), 1) for part in (each[~expert], each[expert]))
-        yield number, *(f"{level:.1f}" for level in levels), *means, f"{(each[~expert] > 0).sum()} of {(~expert).sum()}"
+        yield number, *(f"{level:.1f}" for level in levels), *means, rises(each[~expert])
     plain, expert = ([p for p in found if (p[0].setting.kind == "expert") == wanted] for wanted in (False, True))
-    rises = f"{sum(change(pair) > 0 for pair in plain)} of {len(plain)}"
     levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
-    yield "all, with intervals over seeds", *levels, over_seeds(plain), over_seeds(expert), rises
+    gained = rises([change(pair) for pair in plain])
+    yield "all, with intervals over seeds", *levels, over_seeds(plain), over_seeds(expert), gained
 
 
 def repeats_by_robot(study: Study) -> Rows:
@@ -198,8 +189,7 @@ def rivals(study: Study) -> Rows:
             if each:
                 columns = ([value for domain, value in each if domain == scope] for scope in study.domains)
                 every = [value for _, value in each]
-                above = f"{sum(value > 0 for value in every)} of {len(every)}"
-                yield label(name), words, *map(over_settings, columns), over_settings(every), above
+                yield label(name), words, *map(over_settings, columns), over_settings(every), rises(every)
 
 
 def better_sources(study: Study) -> Rows:
@@ -216,8 +206,7 @@ def better_sources(study: Study) -> Rows:
             recorded = next(result.recorded for result in pair[1].results if result.recorded)
             found[float(best) > recorded[1]].append(change(pair))
         for words, better in (("shared", True), ("own", False)):
-            rises = sum(value > 0 for value in found[better])
-            yield label(name), words, over_settings(found[better]), f"{rises} of {len(found[better])}"
+            yield label(name), words, over_settings(found[better]), rises(found[better])
 
 
 def aggregates(study: Study) -> Rows:
@@ -248,20 +237,15 @@ def statements(study: Study) -> Rows:
         ]
         came = f"{text.signed(float(np.mean(each)), 0)}, over {len(each)} settings" if each else "–"
         yield f"sharing changes CQL's mean return on the {domain} by {paper}", came
-    for words, chosen in (
-        ("gains where own data is not an expert's", NOT_EXPERT),
-        ("loses little where it is", KINDS[3:]),
-    ):
+    signs = {"gains where own data is not an expert's": NOT_EXPERT, "loses little where it is": EXPERT}
+    for words, chosen in signs.items():
         values = [change(pair) for pair in pairs(study, "utds", lambda setting, k=chosen: setting.kind in k)]
-        yield (
-            f"UTDS {words}",
-            f"{over_settings(values)}, rises in {sum(v > 0 for v in values)} of {len(values)} settings",
-        )
+        yield f"UTDS {words}", f"{over_settings(values)}, rises in {rises(values)} settings"
     for name in ("cql", "cds"):
         both = [s for s in study.settings if s.pairs and {(s, "utds"), (s, name)} <= set(study.outcomes)]
         less = [float(study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean()) for s in both]
         if less:
-            came = f"{over_settings(less)}, above it in {sum(value > 0 for value in less)} of {len(less)} settings"
+            came = f"{over_settings(less)}, above it in {rises(less)} settings"
             yield f"with sharing UTDS is above {'Direct Sharing (CQL)' if name == 'cql' else label(name)}", came
 
 

@@ -19,7 +19,7 @@ import common  # noqa: E402
 import update  # noqa: E402
 
 TABLE = HERE / "presets.csv"
-COLUMNS = ("preset", "seed", "step", "return", "GFLOP a step", "ms a step")
+COLUMNS = ("preset", "seed", "step", "return", "GFLOP per step", "ms per step")
 STYLES = {"fast": (figures.VERMILLION, "-"), "paper": (figures.BLUE, "--"), "released": (figures.GREEN, ":")}
 ROUNDS = 8
 
@@ -72,7 +72,7 @@ def draw(found: dict[str, Curve], cost: dict[str, tuple[float, float]]) -> None:
 
 
 def show(found: dict[str, Curve], cost: dict[str, tuple[float, float]]) -> None:
-    print("| preset | GFLOP a step | time a step, fast = 1 | steps | best return | last return |")
+    print("| preset | GFLOP per step | time per step, fast = 1 | steps | best return | last return |")
     print("|---|---|---|---|---|---|")
     for name, curve in found.items():
         gflop, ms = cost[name]

@@ -1,7 +1,14 @@
 """The command line: parse and call, nothing else.
 
-A command is a plain function; its docstring is its help, `Args:` included. `_app`
-is the whole tree. Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
+A command is a plain function; its docstring is its help, `Args:` included. `_app` is the whole tree.
+
+    start.py        domains, quickstart, doctor
+    data.py         data …, relabel, collect
+    train.py        train, evaluate, export, runs …
+    analysis.py     advise, report, uncertainty, theory
+    benchmark.py    benchmark …
+
+Modules that load JAX or MuJoCo are imported inside the functions, so `utds --help` is quick.
 """
 
 import functools
@@ -12,7 +19,7 @@ from collections.abc import Callable, Sequence
 
 from tyro.extras import SubcommandApp
 
-from utds.cli import about, advise, benchmark, collect, data, pages, runs, train
+from utds.cli import analysis, benchmark, data, start, train
 from utds.cli.parsing import deferred, parse, summary, with_file
 from utds.errors import Error
 from utds.version import __version__
@@ -28,15 +35,15 @@ def _app(args: Sequence[str] = ()) -> SubcommandApp:
     app, stored, matrices, trained = SubcommandApp(), SubcommandApp(), SubcommandApp(), SubcommandApp()
     training = with_file(train.train, args if args[:1] == ["train"] else ())
     _add = functools.partial(_added, args)
-    _add(app, about.domains)
+    _add(app, start.domains)
     app.command(stored, name="data", help="Datasets: list, show, verify, import, export, generate.")
-    _add(stored, data.list_, data.show, data.verify, data.import_, data.export, collect.generate)
-    _add(app, data.relabel, collect.collect, advise.advise, training, train.evaluate, train.export)
+    _add(stored, data.list_, data.show, data.verify, data.import_, data.export, data.generate)
+    _add(app, data.relabel, data.collect, analysis.advise, training, train.evaluate, train.export)
     app.command(trained, name="runs", help="Run directories: list, compare, remove.")
-    _add(trained, runs.list_, runs.compare, runs.remove)
+    _add(trained, train.list_, train.compare, train.remove)
     app.command(matrices, name="benchmark", help="Matrices of runs: plan, run, status.")
     _add(matrices, benchmark.plan, benchmark.run, benchmark.status)
-    _add(app, pages.report, pages.uncertainty, pages.theory, pages.quickstart, about.doctor)
+    _add(app, analysis.report, analysis.uncertainty, analysis.theory, start.quickstart, start.doctor)
     return app
 
 

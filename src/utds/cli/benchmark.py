@@ -1,6 +1,7 @@
 """`utds benchmark plan | run | status`: many settings, algorithms and seeds, on one machine or on a cluster."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from utds import files, terminal
 from utds.errors import ConfigError, hint
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ def plan(
         measure: estimate the time, which takes some seconds per algorithm
         json: print counts, missing datasets and the estimate as JSON
     """
-    from utds import terminal
     from utds.benchmark import plan as planning
     from utds.benchmark.cells import datasets
     from utds.benchmark.matrix import load, shipped
@@ -98,7 +99,6 @@ def run(
         ship: send the datasets through Ray's object store, for nodes that can't read the folder of datasets
         json: print the folder and how many cells are done and failed as JSON, each part as `benchmark status` has it
     """
-    from utds import files, terminal
     from utds.benchmark import engine as engines
     from utds.benchmark import plan as planning
     from utds.benchmark.matrix import load
@@ -109,7 +109,6 @@ def run(
     folder = out or Path("runs") / found.name
     if search_only and found.search is None:
         raise ConfigError(f"the matrix {found.name} has no [search] table; leave out --search-only")
-
     for name in algorithms:
         if name not in found.algorithms:
             raise ConfigError(f"the matrix {found.name} has no algorithm {name!r}{hint(name, found.algorithms)}")
@@ -133,7 +132,9 @@ def run(
     if generate is not None:
         planning.generate(cells, generate)
     planning.require(cells)
-    with files.lock(folder / "lock", f"the matrix {folder}"), _for_people(json):
+    # Where JSON is asked for, the table of a search and what workers of a cluster print go to stderr.
+    aside = contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext()
+    with files.lock(folder / "lock", f"the matrix {folder}"), aside:
         statuses = engines.run_matrix(found, folder, start, retry, search_only, algorithms)
     if json:
         terminal.print_json({"folder": str(folder), "parts": [status.to_json() for status in statuses]})
@@ -152,14 +153,11 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
         once: print the table once
         json: print the state once, as JSON: counts per algorithm, and the cells that are under way or failed
     """
-    from utds import terminal
     from utds.benchmark import plan as planning
     from utds.benchmark.matrix import load
 
     found = load(matrix)
-    cells = list(found.cells())
-    cells += found.search_cells()
-    planning.require(cells)
+    planning.require([*found.cells(), *found.search_cells()])
     folder = out or Path("runs") / found.name
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder} is a file; --out names the folder of the results")
@@ -167,11 +165,6 @@ def status(matrix: Matrix, /, out: Path | None = None, once: bool = False, json:
         terminal.print_json([status.to_json() for status in planning.statuses(found, folder)])
         return
     planning.watch(found, folder, once)
-
-
-def _for_people(json: bool) -> contextlib.AbstractContextManager[object]:
-    """Where JSON is asked for, the table of a search and what workers of a cluster print go to stderr."""
-    return contextlib.redirect_stdout(sys.stderr) if json else contextlib.nullcontext()
 
 
 def _check_workers(workers: int | None) -> None:
@@ -195,8 +188,6 @@ def _check_cluster(engine: str, address: str | None, cpus: float, gpus: float | 
 
 def _shares(workers: int | None, gpus: Sequence[str], each: float | None = None) -> tuple[int, int]:
     """Workers, and the threads of each."""
-    import os
-
     from utds.benchmark.worker import default_workers
 
     cores = os.cpu_count() or 1

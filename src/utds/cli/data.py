@@ -1,10 +1,18 @@
-"""`utds data …` and `utds relabel`: what is stored, what is in it, and whose rewards it carries."""
+"""`utds data …`, `relabel`, `collect`: what is stored, whose rewards it carries, and how it is made."""
 
 import contextlib
+import sys
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import tyro
+from rich.text import Text
 
+from utds import files, terminal
+from utds.cli.parsing import Id
+from utds.collection import Collect
 from utds.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -12,7 +20,7 @@ if TYPE_CHECKING:
     from utds.data.formats.importing import Imported
     from utds.data.labelling import Labelling
 
-Id = Annotated[str, tyro.conf.arg(metavar="ID")]
+Task = Annotated[str, tyro.conf.arg(metavar="TASK")]
 
 
 def list_(json: bool = False) -> None:
@@ -23,7 +31,6 @@ def list_(json: bool = False) -> None:
     Args:
         json: print the list as JSON, with tasks, kinds and digests
     """
-    from utds import terminal
     from utds.data import ids, store, summary
 
     found = list(store.listed())
@@ -44,7 +51,6 @@ def show(id: Id, /, json: bool = False) -> None:
         id: the dataset, such as walker-walk/medium
         json: print metadata, columns and the return of every episode as JSON
     """
-    from utds import terminal
     from utds.data import store, summary
 
     dataset = store.load(id)
@@ -71,9 +77,6 @@ def verify(
         threads: for recomputing rewards from physics; by default one per core
         json: print what was found as JSON
     """
-    from dataclasses import asdict
-
-    from utds import terminal
     from utds.data import store
 
     if not id:
@@ -126,9 +129,6 @@ def import_(
         overwrite: replace datasets of these ids
         json: print what was found, and under which digest it was stored, as JSON
     """
-    from rich.text import Text
-
-    from utds import terminal
     from utds.data import ids, summary
     from utds.data.columns import parse_bounds
     from utds.data.formats import importing
@@ -181,7 +181,6 @@ def export(
         format: auto, exorl, arrays, d4rl, table or minari
         json: print what was written, and where, as JSON
     """
-    from utds import terminal
     from utds.data import store, summary
     from utds.data.formats import importing
 
@@ -193,9 +192,107 @@ def export(
     print(f"{dataset.name}: {dataset.episodes} episodes written to {target}")
 
 
+def generate(
+    task: Task,
+    /,
+    kinds: tuple[str, ...] = (),
+    episodes: int = 100,
+    seed: int = 0,
+    policies: Path | None = None,
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Make the seven kinds of data of a task in seconds, from policies that ship.
+
+    Example: utds data generate walker-walk --episodes 100
+
+    Args:
+        task: such as walker-walk
+        kinds: random, medium, medium-replay, replay, expert, medium-expert, uniform; by default all of them
+        episodes: of each kind
+        seed: of start states and noise
+        policies: a file that `utds collect --ladder` wrote, in place of the shipped one
+        overwrite: replace stored datasets
+        json: print the datasets as JSON
+    """
+    from utds.collection import kinds as made
+    from utds.data import store, summary
+
+    wanted = made.checked(kinds, episodes)
+    found = made.load_ladder(task, policies)
+    with contextlib.ExitStack() as held:
+        for kind in wanted:
+            held.enter_context(store.claim(f"{task}/{kind}", overwrite=overwrite))
+        stored = [
+            summary.stored(_store(made.generate(found, kind, episodes, seed), f"{task}/{kind}", overwrite, json))
+            for kind in wanted
+        ]
+    if json:
+        terminal.print_json(stored)
+
+
+def collect(
+    config: Annotated[Collect, tyro.conf.arg(name="td3")],
+    kinds: tuple[str, ...] = (),
+    episodes: int = 1000,
+    out: Path | None = None,
+    ladder: Path | None = None,
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Train TD3 online on a task, record it all, and store the seven kinds of data.
+
+    The same command resumes it after an interruption: nothing recorded is lost.
+
+    Example: utds collect walker-walk --steps 1000000
+
+    Args:
+        config: how long it records, and how it learns
+        kinds: random, medium, medium-replay, replay, expert, medium-expert, uniform; by default all of them
+        episodes: of each kind, at most; replay kinds have no more than were recorded
+        out: working folder; by default collections/<task>-<seed>
+        ladder: also write the policies from untrained to best to this file
+        overwrite: replace stored datasets
+        json: print the folder, the file of policies and the datasets as JSON
+    """
+    from utds import domains
+    from utds.collection import kinds as made
+    from utds.collection.online import Collection
+    from utds.data import store, summary
+
+    domains.task(config.task)
+    wanted = made.checked(kinds, episodes)
+    if ladder is not None:
+        files.check_file(ladder)
+    there = [] if overwrite else [kind for kind in wanted if made.stored(config, kind, episodes)]
+    with contextlib.ExitStack() as held:
+        for kind in wanted:
+            if kind not in there:  # an interrupted start may have stored some
+                held.enter_context(store.claim(f"{config.task}/{kind}", overwrite=overwrite))
+        collection = Collection(out or Path("collections") / f"{config.task}-{config.seed}", config)
+        held.enter_context(collection.lock())
+        if collection.total_steps < config.warmup:
+            raise ConfigError(f"steps={config.steps} end before the warm-up of {config.warmup} does; ask for more")
+        collection.run()
+        policies = collection.ladder()
+        if ladder is not None:
+            policies.save(ladder)
+        stored = []
+        for kind in wanted:
+            if kind in there:
+                stored.append(store.load(f"{config.task}/{kind}"))
+                _say(f"{config.task}/{kind}: stored already", json)
+            else:
+                dataset = made.from_collection(collection, policies, kind, episodes)
+                stored.append(_store(dataset, f"{config.task}/{kind}", overwrite, json))
+    if json:
+        where = {"folder": str(collection.folder), "ladder": None if ladder is None else str(ladder)}
+        terminal.print_json(where | {"datasets": [summary.stored(dataset) for dataset in stored]})
+
+
 def relabel(
     id: Id,
-    task: Annotated[str, tyro.conf.arg(metavar="TASK")],
+    task: Task,
     /,
     rewards: str = "known",
     main: str | None = None,
@@ -221,9 +318,6 @@ def relabel(
         overwrite: replace a dataset of that id
         json: print the returns, notes on the labels, and under which digest it was stored, as JSON
     """
-    import time
-
-    from utds import terminal
     from utds.data import labelling, store, summary
 
     if penalty and rewards != "learned":
@@ -269,8 +363,6 @@ def _columns(given: tuple[str, ...]) -> dict[str, str] | None:
 
 def _recomputed(made: "Imported") -> "Imported":
     """The same with the rewards that its physics gives."""
-    from dataclasses import replace
-
     from utds.data import labelling
 
     dataset, task = made.dataset, made.dataset.metadata.task
@@ -280,3 +372,15 @@ def _recomputed(made: "Imported") -> "Imported":
         )
     names, table = labelling.from_physics(dataset)
     return replace(made, dataset=dataset.with_rewards(task, table[:, names.index(task)]))
+
+
+def _store(dataset: "Dataset", id: str, overwrite: bool, json: bool) -> "Dataset":
+    stored = dataset.save(id, overwrite=overwrite)
+    returns = stored.returns
+    _say(f"{stored.name}: {stored.episodes} episodes, return {returns.mean():.0f} ± {returns.std():.0f}", json)
+    return stored
+
+
+def _say(line: str, json: bool) -> None:
+    """Where JSON is asked for, lines for people go to stderr."""
+    print(line, file=sys.stderr if json else sys.stdout)

@@ -34,9 +34,10 @@ from tyro.extras import SubcommandApp
 from utds.errors import ConfigError, hint
 
 OPTION = "--config"  # names the file
+Id = Annotated[str, tyro.conf.arg(metavar="ID")]  # of a dataset, in every command that takes one
 FIELDS = "set"  # given in both places, fields of the command line are added to the file's
 MOST = 2**31 - 1  # of any whole number: steps, seeds and sizes are 32-bit numbers where they are computed with
-WIDTH = "1000000"  # columns of the terminal that the box is drawn for: nothing in it is wrapped
+WIDTH = 1_000_000  # columns of the terminal that the box is drawn for: nothing in it is wrapped
 _IN_OUR_WORDS = (  # what Python and the parser say of a value that is none of its type
     (re.compile(r"invalid literal for int\(\) with base 10: (.*)"), r"\1 is no whole number"),
     (re.compile(r"Exceeds the limit .*"), r"that is no number with so many digits"),
@@ -110,7 +111,7 @@ def parse(app: SubcommandApp, description: str, args: Sequence[str]) -> Callable
         if exit.code != 2:
             raise
     box = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    with _wide(), contextlib.redirect_stderr(box), contextlib.redirect_stdout(box), contextlib.suppress(SystemExit):
+    with wide(WIDTH), contextlib.redirect_stderr(box), contextlib.redirect_stdout(box), contextlib.suppress(SystemExit):
         ask()  # both, for the box is drawn with the characters that stdout knows
     box.seek(0)
     words, group = _command(app, args)
@@ -186,10 +187,10 @@ def _command(app: SubcommandApp, args: Sequence[str]) -> tuple[list[str], list[s
 
 
 @contextlib.contextmanager
-def _wide() -> Iterator[None]:
-    """A terminal of `WIDTH` columns and no colours."""
+def wide(columns: int) -> Iterator[None]:
+    """A terminal of so many columns and no colours."""
     before = dict(os.environ)
-    os.environ.update(COLUMNS=WIDTH, NO_COLOR="1")
+    os.environ.update(COLUMNS=str(columns), NO_COLOR="1")
     try:
         yield
     finally:

@@ -1,5 +1,8 @@
-"""`utds train`, `utds evaluate`, `utds export`: from stored datasets to a policy, its return and a file."""
+"""`utds train`, `evaluate`, `export`, `runs …`: from datasets to a policy, its return and a file; how runs differ."""
 
+import functools
+import math
+import string
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,10 +10,11 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from utds import files, terminal
+from utds.cli.parsing import Id
 from utds.errors import ConfigError
 
-Id = Annotated[str, tyro.conf.arg(metavar="ID")]
-RunFolder = Annotated[Path, tyro.conf.arg(metavar="RUN")]
+Runs = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN …")]
 
 
 def train(
@@ -99,7 +103,7 @@ def train(
 
 
 def evaluate(
-    runs: Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN …")],
+    runs: Runs,
     /,
     episodes: int = 10,
     seed: int = 10_000,
@@ -130,7 +134,7 @@ def evaluate(
         set: with --offline: options of the estimate, such as steps=4000 discount=0.95 horizon=200
         json: print the results as JSON
     """
-    from utds import files, terminal, training
+    from utds import evaluation, training
     from utds.evaluation import returns
 
     if not runs:
@@ -154,21 +158,13 @@ def evaluate(
         for run, result in results:
             print(result if len(found) == 1 else f"{run.path}: {result}")
     if video is not None:
-        said = _film(found[0], video, seed)
-        print(said, file=sys.stderr if json else sys.stdout)
-
-
-def _film(run: Any, video: Path, seed: int) -> str:
-    import functools
-
-    from utds import evaluation, training
-
-    act = functools.partial(training.act, run.algorithm, run.policy())
-    return f"{video}: one episode, return {evaluation.video(act, run.config['task'], video, seed):.1f}"
+        (run,) = found
+        act = functools.partial(training.act, run.algorithm, run.policy())
+        filmed = evaluation.video(act, run.config["task"], video, seed)
+        print(f"{video}: one episode, return {filmed:.1f}", file=sys.stderr if json else sys.stdout)
 
 
 def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
-    from utds import terminal
     from utds.evaluation import fqe
     from utds.training import offline
 
@@ -192,7 +188,7 @@ def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
 
 
 def export(
-    run: RunFolder,
+    run: Annotated[Path, tyro.conf.arg(metavar="RUN")],
     target: Annotated[Path, tyro.conf.arg(metavar="FILE")],
     /,
     seed: int | None = None,
@@ -212,7 +208,7 @@ def export(
         ensemble: also export the critics: a second output gives the uncertainty of each action
         json: print the file and whose policy it holds as JSON
     """
-    from utds import files, terminal, training
+    from utds import training
 
     files.check_file(target)
     found = training.Run(run)
@@ -243,8 +239,6 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _print_result(run: Any, json: bool) -> None:
-    from utds import terminal
-
     last = [row for row in run.evaluations if row["step"] == run.config["steps"]]
     if json:
         what = {"run": str(run.path), "task": run.config["task"], "algorithm": run.config["algorithm"]["name"]}
@@ -260,3 +254,118 @@ def _print_result(run: Any, json: bool) -> None:
         numbers = (terminal.number(row.get(name)) for name in ("return", "standard_error", "score"))
         table.add_row(str(row["seed"]), *numbers)
     terminal.show(f"{run.path}: {run.config['task']} after {run.config['steps']} steps", table)
+
+
+def list_(folder: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("runs"), /, json: bool = False) -> None:
+    """List the runs below a folder: trained on what, how far, and what they reached.
+
+    Example: utds runs list
+
+    Args:
+        folder: where to look, at any depth; links to folders are not followed
+        json: print the list as JSON
+    """
+    from utds.training import overview
+
+    rows = list(overview.find(folder))
+    if json:
+        terminal.print_json(rows)
+        return
+    table = terminal.table("run", "algo", "task", numbers=("shared", "seeds", "steps", "return"))  # fits 60 columns
+    for row in rows:
+        path = str(Path(row["run"]).relative_to(folder)) if Path(row["run"]) != folder else row["run"]
+        if row["state"] == "damaged":
+            table.add_row(terminal.Name(path), "damaged", *["–"] * 5)
+            continue
+        reached = _reached(row) if row["state"] == "finished" else row["state"]
+        steps = str(row["steps"]) if row["state"] == "finished" else f"{row['step']} of {row['steps']}"
+        counts = (str(len(row[name])) for name in ("shared", "seeds"))
+        table.add_row(terminal.Name(path), row["algorithm"], terminal.Name(row["task"]), *counts, steps, reached)
+    if rows:
+        terminal.show(table)
+    terminal.show(f"{len(rows)} run{'s' * (len(rows) != 1)} below {folder}; return: mean ± standard error over seeds")
+
+
+def compare(runs: Runs, /, json: bool = False) -> None:
+    """Compare runs: in which options they differ, and by how much their returns do.
+
+    Example: utds runs compare runs/walker-walk-utds runs/walker-walk-pbrl
+
+    Args:
+        runs: two or more run directories
+        json: print the comparison as JSON
+    """
+    from utds.training import overview
+
+    if len(runs) < 2:
+        raise ConfigError("name at least two runs to compare; see: utds runs list")
+    unlike, found = overview.differences(runs), [overview.row(path) for path in runs]
+    gains = [_gain(row, found[0]) for row in found]
+    if json:
+        terminal.print_json({"runs": found, "differences": unlike, "gains": gains})
+        return
+    letters = string.ascii_uppercase[: len(runs)] if len(runs) <= 26 else list(map(str, range(1, len(runs) + 1)))
+    table = terminal.table("", *letters)
+    for name, values in unlike.items():
+        table.add_row(name, *map(_text, values))
+    table.add_section()
+    table.add_row("return", *(_reached(row) for row in found))
+    table.add_row(f"return − {letters[0]}'s", "", *map(_interval, gains[1:]))
+    table.add_row("seconds", *(terminal.number(row.get("seconds")) for row in found))
+    terminal.show(*(f"{letter}: {path}" for letter, path in zip(letters, runs, strict=True)), table)
+    terminal.show("return: mean ± standard error over seeds; differences with 95 % intervals (Welch) from two seeds on")
+
+
+def remove(runs: Runs, /, yes: bool = False, json: bool = False) -> None:
+    """Remove run directories; without --yes only say what would be removed.
+
+    Example: utds runs remove runs/walker-walk-utds --yes
+
+    Args:
+        runs: run directories; anything else is refused
+        yes: really remove them
+        json: print the runs, their sizes and whether they were removed as JSON
+    """
+    from utds.training import overview
+
+    if not runs:
+        raise ConfigError("name at least one run to remove; see: utds runs list")
+    for path in runs:
+        overview.check_removable(path)
+    sizes = [overview.size(path) for path in runs]
+    for path, size in zip(runs, sizes, strict=True):
+        if yes:
+            overview.remove(path)
+        said = f"{'removed' if yes else 'would remove'} {path} ({size / 1e6:.1f} MB)"
+        print(said, file=sys.stderr if json else sys.stdout)
+    if json:
+        rows = zip(runs, sizes, strict=True)
+        terminal.print_json([{"run": str(path), "bytes": size, "removed": yes} for path, size in rows])
+    elif not yes:
+        print("nothing was removed; pass --yes to remove " + ("it" if len(runs) == 1 else "them"))
+
+
+def _reached(row: dict[str, Any]) -> str:
+    mean, error = row.get("return_mean"), row.get("return_standard_error")
+    if mean is None:
+        return "–" if row["state"] == "finished" else row["state"]
+    return terminal.number(mean) + ("" if error is None else f" ± {terminal.number(error)}")
+
+
+def _gain(row: dict[str, Any], first: dict[str, Any]) -> dict[str, float] | None:
+    """By how much a run's mean return exceeds the first one's; none where one of them has no returns."""
+    from utds.report import aggregate
+
+    own, others = ([value for value in each.get("returns", []) if value is not None] for each in (row, first))
+    return aggregate.welch(own, others)._asdict() if own and others else None
+
+
+def _interval(gain: dict[str, float] | None) -> str:
+    if gain is None:
+        return "–"
+    value = f"{gain['value']:+.3g}"
+    return value if math.isnan(gain["low"]) else f"{value} [{gain['low']:.3g}, {gain['high']:.3g}]"
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
