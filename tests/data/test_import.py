@@ -128,6 +128,10 @@ def test_ogbench_play_data_has_no_rewards(tmp_path, capsys):
     np.savez(tmp_path / "cut.npz", observations=STATES, actions=TAKEN, terminals=[0, 0, 1, 0, 0, 0])
     with pytest.raises(DataError, match="ends in the middle of a trajectory"):
         brought(tmp_path / "cut.npz", "a/b")
+    pixels = np.zeros((6, 4, 4, 3), np.uint8)
+    np.savez(tmp_path / "visual.npz", observations=pixels, actions=TAKEN, terminals=[0, 0, 1, 0, 0, 1])
+    with pytest.raises(DataError, match="observations holds pictures"):
+        brought(tmp_path / "visual.npz", "a/b")
 
 
 # LeRobot

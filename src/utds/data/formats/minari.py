@@ -14,7 +14,7 @@ from utds import terminal
 from utds.data.build import Builder
 from utds.data.columns import Episode, Metadata, bounds_text
 from utds.data.dataset import Dataset
-from utds.data.formats.recording import Recording
+from utds.data.formats.recording import Recording, refuse_pictures
 from utds.errors import ConfigError, DataError
 
 
@@ -119,6 +119,7 @@ def _flat(id: str, space: Any, values: Any) -> np.ndarray:
 
     if isinstance(space, spaces.Box):
         array = np.asarray(values)
+        refuse_pictures(f"{id}: an observation", array)
         return array.reshape(len(array), -1)
     if isinstance(space, spaces.Dict | spaces.Tuple):
         named = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)

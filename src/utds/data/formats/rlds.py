@@ -45,7 +45,4 @@ def _part(path: Path, found: dict[str, np.ndarray], name: str) -> np.ndarray:
     """[N, d] of the array of that name, or of all arrays below it in the order of their names."""
     parts = {key: found[key] for key in sorted(found) if key.partition("/")[0] == name}
     check_arrays(path, parts, list(parts) or [name], (), f"it has {', '.join(sorted(found))}")
-    for key, values in parts.items():
-        if values.dtype == np.uint8 and values.ndim > 2:
-            raise DataError(f"{path}: {key} holds pictures; only vectors of numbers can be imported: leave it out")
     return np.concatenate([flat(key, values) for key, values in parts.items()], axis=1)
