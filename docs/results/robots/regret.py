@@ -21,7 +21,7 @@ from utds.adviser.advice import Candidate
 from utds.data.columns import KNOWN, spaced
 from utds.data.dataset import Dataset
 from utds.data.labelling import make, rewards_for
-from utds.report import rows as tables
+from utds.report import table as tables
 from utds.report.load import OWN
 from utds.report.table import ALL, Study
 

@@ -84,7 +84,7 @@ class Evaluation:
         return {name: getattr(self, name) for name in names}
 
     def _repr_html_(self) -> str:
-        from utds import html, terminal
+        from utds import html
 
         low, high = self.interval
         about = {

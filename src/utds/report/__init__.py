@@ -17,8 +17,6 @@ from utds.errors import DataError
 from utds.report import load, page, table, text
 from utds.report.table import Study
 
-rows = table  # the name by which scripts know what writes CSV
-
 
 def study(sources: Sequence[Path]) -> Study:
     """The finished runs below folders, and what CSV files of earlier reports tell of others, as one table.
