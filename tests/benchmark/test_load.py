@@ -38,7 +38,7 @@ def test_collecting_is_timed_against_one_environment(benchmark, monkeypatch):
     collect = benchmark("collect")
     monkeypatch.setattr(collect, "STEPS", 4)
     monkeypatch.setattr(collect, "REPEATS", 1)
-    monkeypatch.setattr(domains.registry, "_DOMAINS", dict(domains.registry._DOMAINS))
+    monkeypatch.setattr(domains, "_DOMAINS", dict(domains._DOMAINS))
     short = domains.register(replace(domains.get("walker"), name="walkershort", steps=4))
     row = collect.measured(short.name, ratio=0.5)
     assert row["gradient steps per step"] == 0.5 and row["steps/s"] > 0 and row["one environment, our TD3"] > 0
