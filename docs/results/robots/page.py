@@ -133,6 +133,16 @@ def by_kind(study: Study) -> Rows:
         yield label(name), *(_levels(p) + (f" ({len(p)})" if len(p) < tasks else "") if p else "–" for p in parts)
 
 
+def slow(study: Study) -> Rows:
+    """UTDS beside the rivals that take longest to train, on the settings that CQL ran on; in brackets how many."""
+    ran = {pair[0].setting for pair in pairs(study, "cql")}
+    yield "own data alone → with sharing", *study.domains, "all"
+    for name in ("utds", "cql", "cds"):
+        found = [pair for pair in pairs(study, name) if pair[0].setting in ran]
+        parts = [[pair for pair in found if pair[0].setting.domain == domain] for domain in study.domains]
+        yield label(name), *(f"{_levels(part)} ({len(part)})" if part else "–" for part in (*parts, found))
+
+
 def gains(study: Study) -> Rows:
     """What sharing adds, by robot, with and without expert data."""
     yield "method", "own data", *study.domains, "all", "settings that gain"
@@ -266,6 +276,7 @@ TABLES: dict[str, Callable[[Study], Rows]] = {
     "robots": robots,
     "kinds": kinds,
     "by-kind": by_kind,
+    "slow": slow,
     "gains": gains,
     "repeats": repeats,
     "repeats-by-robot": repeats_by_robot,

@@ -1,4 +1,4 @@
-"""The table of ablations of ../../robots.md: python docs/results/robots/ablations/page.py runs/ood runs/beta-in …
+"""The table of ablations of ../../robots.md: python docs/results/robots/ablations/page.py runs/ablations/*
 
 Adds the runs to scores.csv beside this file, which has those of before, and prints every variant less the preset, whose
 scores on the same settings are in ../scores.csv.
