@@ -28,6 +28,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 from utds.errors import BusyError, ConfigError, DataError, Error
@@ -181,9 +182,7 @@ def explained(doing: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise DataError(
-                f"could not {doing}: the disk is full; free some space and run the command again"
-            ) from error
+            raise DataError(f"could not {doing}: the disk is full; free some space and try again") from error
         what = error.strerror or str(error) or type(error).__name__
         raise DataError(f"could not {doing}: {what.splitlines()[0]}") from error
 
@@ -202,14 +201,23 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
 def run_named(variable: str) -> None:
     """Run the Python files that an environment variable names, separated as in `PATH`."""
     for path in filter(None, os.environ.get(variable, "").split(os.pathsep)):
-        spec = importlib.util.spec_from_file_location(f"utds_own_{Path(path).stem}", path)
-        if spec is None or spec.loader is None or not Path(path).is_file():
-            raise ConfigError(f"{variable} names {path!r}, which is no Python file")
-        sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
         try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            raise ConfigError(f"{variable}: {path}{_line_in(str(spec.origin), error)}: {_said(error)}") from error
+            run_python(path, "utds_own_")
+        except ConfigError as error:
+            raise ConfigError(f"{variable}: {error}") from error
+
+
+def run_python(path: str, prefix: str) -> ModuleType:
+    """The module that a Python file makes; `prefix` begins its name, since the file may be called as a library is."""
+    spec = importlib.util.spec_from_file_location(f"{prefix}{Path(path).stem}", path)
+    if spec is None or spec.loader is None or not Path(path).is_file():
+        raise ConfigError(f"{path} is no Python file; check its path")
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ConfigError(f"{path}{_line_in(str(spec.origin), error)}: {_said(error)}") from error
+    return module
 
 
 def _line_in(path: str, error: Exception) -> str:

@@ -91,4 +91,4 @@ def test_errors_are_one_line_on_stderr(monkeypatch, capsys):
         main(["domains"])
     captured = capsys.readouterr()
     assert exit.value.code == 2
-    assert captured.err == "utds: error: UTDS_DOMAINS names '/no/such/robot.py', which is no Python file\n"
+    assert captured.err == "utds: error: UTDS_DOMAINS: /no/such/robot.py is no Python file; check its path\n"

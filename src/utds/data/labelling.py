@@ -15,18 +15,16 @@ recorded without rewards is labelled like the rest.
 """
 
 import hashlib
-import importlib.util
 import math
 import re
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from utds import files
 from utds.data.cache import DIGITS, OWN, cached, code_digest, function_identity
 from utds.data.columns import KNOWN, ZERO, first_true, to_raw
 from utds.data.dataset import Dataset
@@ -296,15 +294,10 @@ def _from_file(text: str) -> FunctionReward:
     """The function of a line "file.py:name" or "file.py:name@digest"; the file is run."""
     source = re.sub(rf"@[0-9a-f]{{{DIGITS}}}\Z", "", text)  # a folder may have an @ in its name too
     path, _, name = source.rpartition(":")
-    spec = importlib.util.spec_from_file_location(f"{OWN}{Path(path).stem}", path)
-    if not Path(path).is_file() or spec is None or spec.loader is None:
-        raise DataError(f"{path} is no Python file; give the reward function as file.py:name")
-    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)  # where dataclasses look up types
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise DataError(f"{path} can't be run: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    found = getattr(module, name, None)
+        found = getattr(files.run_python(path, OWN), name, None)
+    except ConfigError as error:
+        raise DataError(f"reward function: {error}") from error
     if not callable(found):
         raise DataError(f"{path} has no function {name!r}")
     made = FunctionReward(found, source)
