@@ -24,7 +24,7 @@ KINDS = ("random", "medium-replay", "medium", "expert")
 NOT_EXPERT, EXPERT = KINDS[:3], KINDS[3:]
 RESAMPLES = 10_000
 
-Pair = tuple[Outcome, Outcome]  # with sharing, without
+Pair = tuple[Outcome, Outcome]  # of one task and own data: with sharing and without, or of two methods
 Rows = Iterator[tuple[object, ...]]  # of a table; the first is its head
 
 
@@ -35,7 +35,7 @@ def pairs(study: Study, algorithm: str, kept: Callable[[Setting], bool] = lambda
 
 
 def change(pair: Pair) -> float:
-    """What sharing adds in one setting: the difference of mean last scores."""
+    """What the first of a pair has above the second: the difference of mean last scores."""
     return float(pair[0].final.mean() - pair[1].final.mean())
 
 
@@ -157,24 +157,24 @@ def gains(study: Study) -> Rows:
 
 
 def repeats(study: Study) -> Rows:
-    """UTDS seed by seed, and its gains with intervals over seeds."""
+    """Every method that ran everywhere with two seeds or more: seed by seed, and all with intervals over seeds."""
     head = ("own data alone, IQM", "with sharing, IQM", "gain, not expert", "gain, expert")
-    yield "seed", *head, "settings that gain, not expert"
-    found = pairs(study, "utds")
-    numbers = sorted(set.intersection(*(set(outcome.seeds) for pair in found for outcome in pair)))
-    if len(numbers) < 2:
-        return
-    for number in numbers:
-        scores = np.array([[outcome.final[list(outcome.seeds).index(number)] for outcome in pair] for pair in found])
+    yield "method", "seed", *head, "settings that gain, not expert"
+    for name in whole(study):
+        found = pairs(study, name)
+        numbers = sorted(set.intersection(*(set(outcome.seeds) for pair in found for outcome in pair)))
+        if len(numbers) < 2:
+            continue
         expert = np.array([pair[0].setting.kind == "expert" for pair in found])
-        levels = (float(aggregate.iqm(Scores.of(scores[:, [side]]))) for side in (1, 0))
-        each = scores[:, 0] - scores[:, 1]
-        means = (text.signed(float(part.mean()), 1) for part in (each[~expert], each[expert]))
-        yield number, *(f"{level:.1f}" for level in levels), *means, rises(each[~expert])
-    plain, expert = ([p for p in found if (p[0].setting.kind == "expert") == wanted] for wanted in (False, True))
-    levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
-    gained = rises([change(pair) for pair in plain])
-    yield "all, with intervals over seeds", *levels, over_seeds(plain), over_seeds(expert), gained
+        for number in numbers:
+            scores = np.array([[each.final[list(each.seeds).index(number)] for each in pair] for pair in found])
+            levels = (f"{float(aggregate.iqm(Scores.of(scores[:, [side]]))):.1f}" for side in (1, 0))
+            each = scores[:, 0] - scores[:, 1]
+            means = (text.signed(float(part.mean()), 1) for part in (each[~expert], each[expert]))
+            yield label(name), number, *levels, *means, rises(each[~expert])
+        plain, rest = ([pair for pair, is_one in zip(found, expert, strict=True) if is_one == k] for k in (False, True))
+        levels = (iqm([pair[side] for pair in found]) for side in (1, 0))
+        yield label(name), "all", *levels, over_seeds(plain), over_seeds(rest), rises([*map(change, plain)])
 
 
 def repeats_by_robot(study: Study) -> Rows:
@@ -188,18 +188,21 @@ def repeats_by_robot(study: Study) -> Rows:
 
 def rivals(study: Study) -> Rows:
     """UTDS less every rival, both with sharing and both without, on the settings that both ran."""
-    yield "UTDS less", "data", *study.domains, "all", "UTDS is above in"
+    yield "UTDS less", "data", *study.domains, "all", "all, interval over seeds", "UTDS is above in"
     for name in study.algorithms:
         for words, wanted in (("own and shared", False), ("own", True)):
-            each = [
-                (s.domain, float(study.outcomes[s, "utds"].final.mean() - study.outcomes[s, name].final.mean()))
+            found: list[Pair] = [
+                (study.outcomes[s, "utds"], study.outcomes[s, name])
                 for s in study.settings
                 if name != "utds" and (s.source == OWN) == wanted and {(s, "utds"), (s, name)} <= set(study.outcomes)
             ]
-            if each:
+            if found:
+                each = [(pair[0].setting.domain, change(pair)) for pair in found]
                 columns = ([value for domain, value in each if domain == scope] for scope in study.domains)
                 every = [value for _, value in each]
-                yield label(name), words, *map(over_settings, columns), over_settings(every), rises(every)
+                repeated = all(len(outcome.seeds) > 1 for pair in found for outcome in pair)
+                seeded = over_seeds(found) if repeated else "one seed"
+                yield label(name), words, *map(over_settings, columns), over_settings(every), seeded, rises(every)
 
 
 def better_sources(study: Study) -> Rows:
