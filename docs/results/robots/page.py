@@ -16,7 +16,7 @@ from utds import algorithms, figures, files, report
 from utds.report import aggregate, findings, text
 from utds.report.aggregate import Scores
 from utds.report.load import OWN
-from utds.report.table import Outcome, Setting, Study
+from utds.report.table import ALL, Outcome, Setting, Study
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "robots.md"
@@ -222,6 +222,25 @@ def better_sources(study: Study) -> Rows:
             yield label(name), words, over_settings(found[better]), rises(found[better])
 
 
+def everything(study: Study) -> Rows:
+    """`medium-replay` data alone, with the source of the matrix, and with all three at once (sources.csv)."""
+    yield "own data alone → one source → all three", *study.domains, "all"
+    pooled = report.study([HERE / "sources.csv"])
+    for name in study.sharing:
+        found = {s.task: o for (s, label), o in pooled.outcomes.items() if label == name and s.source == ALL}
+        own = pairs(study, name, lambda setting: setting.kind == "medium-replay")
+        every = [(*pair, found[task]) for pair in own if (task := pair[0].setting.task) in found]
+        parts = [[each for each in every if each[0].setting.domain == domain] for domain in study.domains]
+        if every:
+            yield (
+                label(name),
+                *(
+                    f"{_levels([each[:2] for each in part])} → {np.mean([each[2].final.mean() for each in part]):z.0f}"
+                    for part in (*parts, every)
+                ),
+            )
+
+
 def aggregates(study: Study) -> Rows:
     """Every method over the settings that all of them ran, everywhere and by robot."""
     wanted = ("mean", "median", "IQM", "gap to 50", "gap to 100")
@@ -285,6 +304,7 @@ TABLES: dict[str, Callable[[Study], Rows]] = {
     "repeats-by-robot": repeats_by_robot,
     "rivals": rivals,
     "better-sources": better_sources,
+    "everything": everything,
     "aggregates": aggregates,
     "statements": statements,
     "settings": settings,
