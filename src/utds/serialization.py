@@ -48,18 +48,18 @@ def load(path: str | os.PathLike[str], like: T) -> tuple[T, dict[str, Any]]:
     return jax.tree_util.tree_unflatten(structure, found), meta
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays of a file by name, and the JSON beside them."""
+def read(path: str | os.PathLike[str], arrays: bool = True) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays of a file by name, none of them if not wanted, and the JSON beside them."""
     with files.explained(f"read {path}"):
         try:
             with safetensors.safe_open(path, framework="numpy") as file:
-                arrays = {_current(name): file.get_tensor(name) for name in file.keys()}
+                found = {_current(name): file.get_tensor(name) for name in file.keys() if arrays}
                 meta = json.loads((file.metadata() or {}).get("utds", "{}"))
         except (safetensors.SafetensorError, ValueError, AttributeError, RecursionError) as error:  # of odd types too
             raise DataError(f"{path} is no readable safetensors file ({error}); it was cut short or altered") from None
     if not isinstance(meta, dict):
         raise DataError(f"{path}: the metadata beside the arrays are {meta!r}, no table; the file was altered")
-    return arrays, meta
+    return found, meta
 
 
 def _cast(array: np.ndarray, leaf: Any, name: str, path: object) -> np.ndarray:

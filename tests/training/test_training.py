@@ -1,6 +1,8 @@
 """The training loop and the run directory: what is refused, what stops a run, what is written."""
 
 import json
+import os
+import signal
 from dataclasses import replace
 
 import jax
@@ -10,7 +12,7 @@ import pytest
 from utds import serialization
 from utds.algorithms import BC, TD3
 from utds.errors import ConfigError, DataError, TrainingError
-from utds.training import Trainer, train
+from utds.training import Trainer, run_files, train
 from utds.training.run import Run, summary
 
 QUICK = BC(width=4, layers=1, batch_size=8)
@@ -77,6 +79,26 @@ def test_resuming_never_takes_a_run_back(pool, tmp_path):
     assert train(pool, QUICK, out=tmp_path, resume=True).config["steps"] == 10  # what it was asked for, no preset's
 
 
+@pytest.mark.parametrize("finished", [0, 10])
+def test_resuming_never_goes_back_before_what_a_signal_saved(pool, tmp_path, finished):
+    """A signal saves between two rows of metrics.csv: its step would count as that of a policy of fewer steps."""
+
+    def interrupted(act):
+        os.kill(os.getpid(), signal.SIGINT)
+        return {"return": 0.0}
+
+    if finished:
+        train(pool, QUICK, steps=finished, out=tmp_path)
+    options = {"eval_every": 20, "log_every": 50, "checkpoint_every": 50, "out": tmp_path, "resume": True}
+    with pytest.raises(KeyboardInterrupt):
+        train(pool, QUICK, steps=50, evaluate=interrupted, **options)
+    assert run_files.last_step(tmp_path) == finished
+    with pytest.raises(ConfigError, match="has reached step 20; resume it with steps=20 or more"):
+        train(pool, QUICK, steps=10, **options)
+    assert Run(tmp_path).config["steps"] == 50 and not Run(tmp_path).finished
+    assert train(pool, QUICK, steps=20, **options).finished
+
+
 def test_resuming_keeps_what_the_run_was_begun_with(pool, tmp_path, monkeypatch):
     begun = train(pool, QUICK, steps=5, out=tmp_path).path / "provenance.json"
     first = json.loads(begun.read_text())
@@ -93,7 +115,7 @@ def test_acting_reads_a_policy_once_and_again_when_it_has_changed(pool, tmp_path
     run = train(pool, QUICK, steps=5, out=tmp_path)
     reads = []
     monkeypatch.setattr(
-        "utds.serialization.read", lambda path, read=serialization.read: reads.append(path) or read(path)
+        "utds.serialization.read", lambda path, *more, read=serialization.read: reads.append(path) or read(path, *more)
     )
     first = [run.act(np.ones((2, 3))).tobytes() for _ in range(5)]
     assert len(set(first)) == 1 and len(reads) == 1

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from utds.data.pool import Pool
     from utds.evaluation import Evaluation
 
+# Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
+# randomness of step t is a function of the seed and t.
+CHECKPOINT = "checkpoint.safetensors"
 VERSIONED = ("jax", "jaxlib", "optax", "numpy", "safetensors")
 
 
@@ -70,7 +73,7 @@ class Run:
             if not resume:
                 raise ConfigError(f"{folder} already holds a run; resume it, or give another folder")
             run_files.check_same(folder, run_files.config(folder), config)
-            reached = run_files.last_step(folder)
+            reached = max(run_files.last_step(folder), _saved_step(folder / CHECKPOINT))
             if config["steps"] < reached:
                 raise ConfigError(f"{folder} has reached step {reached}; resume it with steps={reached} or more")
         files.write_json(folder / "config.json", config)
@@ -322,6 +325,15 @@ class Run:
         """The shapes of a policy."""
         spec = Spec(self.config["observation_size"], self.config["action_size"])
         return jax.eval_shape(lambda: Policy.of(self.algorithm.init(jax.random.key(0), spec)))
+
+
+def _saved_step(path: Path) -> int:
+    """The step of a checkpoint, which a signal saves between two rows of metrics.csv; 0 without one."""
+    if not path.exists():
+        return 0
+    _, meta = serialization.read(path, False)
+    run_files.check(meta, run_files.CHECKPOINT, str(path))
+    return int(meta["step"])
 
 
 def _write_provenance(path: Path, config: dict[str, Any]) -> None:

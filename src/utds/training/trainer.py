@@ -36,11 +36,8 @@ from utds.training import run_files
 from utds.training.loggers import Log, Logger, opened
 from utds.training.loggers import make as make_loggers
 from utds.training.loop import SeedState, Watch, advance_in_turn, advance_together, finite, fresh
-from utds.training.run import Run
+from utds.training.run import CHECKPOINT, Run
 
-# Every seed's state and its running totals of metrics; beside them the step and the seeds. No random state is kept: the
-# randomness of step t is a function of the seed and t.
-CHECKPOINT = "checkpoint.safetensors"
 BURST_SECONDS = 0.5  # between looks at signals, the guard and the progress bar
 MOST = 2**31 - 1  # steps and seeds are 32-bit numbers
 MOST_SEEDS = 10_000  # in one run
