@@ -120,6 +120,14 @@ def test_without_a_simulator_one_line_says_what_to_do(folder, capsys):
         ([str(folder / "left"), "--offline"], "every reward of the data is 0"),
         ([paths(folder)[0], "--all-steps"], "add --offline"),
         ([paths(folder)[0], "--offline", "--set", "horizon=11"], "longer than any recorded episode, 10 steps"),
+        (
+            [paths(folder)[0], "--offline", "--set", "horizn=3"],
+            "called 'horizn'; did you mean horizon?",
+        ),
+        *(
+            ([paths(folder)[0], "--offline", "--set", f"{name}=3"], f"no option of the estimate called '{name}'")
+            for name in ("seed", "json", "all_steps", "rewards", "runs")  # arguments of the functions behind it
+        ),
         ([], "name at least one run"),
     ):
         with pytest.raises(SystemExit, match="2"):

@@ -143,7 +143,7 @@ def evaluate(
     if offline:
         if env is not None or video is not None:
             raise ConfigError("--offline needs no environment: leave out --env and --video")
-        return _evaluate_offline(found, json, all_steps=all_steps, rewards=rewards, seed=seed, **_overrides(set))
+        return _evaluate_offline(found, json, _overrides(set), all_steps=all_steps, rewards=rewards, seed=seed)
     if all_steps or rewards is not None or set:
         raise ConfigError("--all-steps, --rewards and --set are for judging from data alone: add --offline")
     if video is not None and (env is not None or len(found) > 1):
@@ -164,11 +164,12 @@ def evaluate(
         print(f"{video}: one episode, return {filmed:.1f}", file=sys.stderr if json else sys.stdout)
 
 
-def _evaluate_offline(runs: Sequence[Any], json: bool, **options: Any) -> None:
+def _evaluate_offline(runs: Sequence[Any], json: bool, changed: dict[str, Any], **options: Any) -> None:
     from utds.evaluation import fqe
     from utds.training import offline
 
-    found = offline.evaluate_offline(runs, **options)
+    offline.check_options(changed)  # lest one is taken for an argument of the call
+    found = offline.evaluate_offline(runs, **options, **changed)
     for line in found.warnings:
         print(f"utds: warning: {line}", file=sys.stderr)
     if json:

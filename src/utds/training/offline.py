@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from utds import files
 from utds.data import lake
 from utds.data.columns import KNOWN, ZERO
 from utds.data.labelling import is_function, make
-from utds.errors import ConfigError
+from utds.errors import ConfigError, hint
 from utds.evaluation import fqe
 from utds.evaluation.fqe import FQE, Estimate, Recorded
 from utds.evaluation.rollout import act
@@ -176,6 +176,7 @@ def evaluate_offline(
     Returns:
         The comparison: `best`, `gains`, `verdict`, `warnings`, and every candidate with its interval.
     """
+    check_options(options)
     opened = [run if isinstance(run, Run) else Run(run) for run in runs]
     found = list({run.path.resolve(): run for run in opened}.values())  # one named twice is no second sample
     if not found:
@@ -224,6 +225,14 @@ def evaluate_offline(
         files.write_json(run.path / run_files.OFFLINE_FILE, judged)
         kept.append((run.path, run.config, judged))
     return comparison(kept)
+
+
+def check_options(names: Iterable[str]) -> None:
+    """Refuse options that no estimate has."""
+    known = [field.name for field in fields(FQE)]
+    for name in names:
+        if name not in known:
+            raise ConfigError(f"there is no option of the estimate called {name!r}{hint(name, known)}")
 
 
 def comparison(kept: Iterable[tuple[Path, Mapping[str, Any], Mapping[str, Any]]]) -> Comparison:
