@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from utds import algorithms
-from utds.algorithms import CDS, TD3, TD3BC, UTDS, Preset, Spec, registry, resolve
+from utds.algorithms import BC, CDS, TD3, TD3BC, UTDS, Preset, Spec, registry, resolve
 from utds.algorithms.base import Mean, NonNegative, Steps, interval
 from utds.data.pool import Batch
 from utds.errors import ConfigError
+from utds.evaluation.fqe import FQE
 from utds.training import train
 
 
@@ -36,6 +37,34 @@ def test_numbers_out_of_range_are_refused(kind, fields):
     ((name, value),) = fields.items()
     with pytest.raises(ConfigError, match=rf"{name}.*{value}"):
         kind(**fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (BC, {"anneal_steps": 99_999_999_999}),
+        (TD3, {"policy_delay": 99_999_999_999}),
+        (TD3, {"target_delay": 3_000_000_000}),
+        (UTDS, {"bc_steps": 99_999_999_999}),
+        (UTDS, {"microbatch": 10**20}),
+        (UTDS, {"floor": -(10**20)}),
+        (BC, {"actor_lr": 10**20}),
+        (FQE, {"steps": 99_999_999_999}),
+    ],
+)
+def test_whole_numbers_of_more_than_32_bits_are_refused(kind, fields):
+    ((name, value),) = fields.items()
+    said = (
+        f"{name}={value} must lie between -2147483647 and 2147483647, or be written as 1e20 where it needn't be whole"
+    )
+    with pytest.raises(ConfigError, match=f"^{re.escape(said)}$"):
+        kind(**fields)
+    assert kind(**{name: 2**31 - 1})
+
+
+def test_more_candidates_than_32_bits_can_count_are_refused():
+    with pytest.raises(ConfigError, match="candidates=1000000000 for each of 512 kept are over 2147483647; give fewer"):
+        CDS(candidates=10**9)
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,11 @@ def _percent(text: str) -> float:
 
 _STEPS = Limit('be a whole number, or a share of the run such as "50%"', lambda text: 0 < _percent(text) <= 100)
 
+MOST = 2**31 - 1  # JAX computes with whole numbers of 32 bits
+_SMALL = Limit(
+    f"lie between -{MOST} and {MOST}, or be written as 1e20 where it needn't be whole",
+    lambda value: not isinstance(value, int) or abs(value) <= MOST,
+)
 Positive = Annotated[float, Limit("be positive", lambda value: value > 0)]
 NonNegative = Annotated[float, at_least(0)]
 Count = Annotated[int, at_least(1)]
@@ -95,10 +100,9 @@ def validate(config: Any) -> None:
 
 def resolve(algorithm: T, steps: int) -> T:
     """The algorithm for a run of this many steps: fields such as anneal_steps="100%" as numbers."""
-    declared = _declared(type(algorithm))  # type: ignore[arg-type]
     shares = {
         name: max(1, round(_percent(value) / 100 * steps))
-        for name, kinds in declared.items()
+        for name, kinds in _declared(type(algorithm)).items()  # type: ignore[arg-type]
         if isinstance(value := getattr(algorithm, name), str) and Share in _parts(kinds[0])
     }
     return replace(algorithm, **shares) if shares else algorithm  # type: ignore[type-var]
@@ -144,7 +148,7 @@ def _out_of_limits(value: Any, kinds: list[Any]) -> str | None:
     """The first limit that a value breaks, of any of a field's declarations."""
     parts = [part for kind in kinds for part in _parts(kind) if _is_a(value, part)]
     limits = [each for part in parts for each in getattr(part, "__metadata__", ()) if isinstance(each, Limit)]
-    return next((f"must {limit.words}" for limit in limits if not limit.holds(value)), None)
+    return next((f"must {limit.words}" for limit in (*limits, _SMALL) if not limit.holds(value)), None)
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
@@ -233,8 +237,7 @@ class Spec:
         mean, std = (self.own_mean, self.own_std) if own else (self.mean, self.std)
         mean, std = (mean, std) if enabled else (0.0, 1.0)
         found = Normalizer.of(jnp.asarray(mean), jnp.asarray(std))
-        size = (self.observation_size,)
-        return Normalizer(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), size) for x in found))
+        return Normalizer(*(jnp.broadcast_to(jnp.asarray(x, jnp.float32), (self.observation_size,)) for x in found))
 
 
 class Policy(NamedTuple):
@@ -284,11 +287,8 @@ def discounts(batch: Batch, discount: float) -> Array | float:
 
 def reduce(metrics: Metrics) -> Metrics:
     """Metrics stacked on a first axis, as one number each: the largest of those named `…_max`, else the mean."""
-
-    def reduced(name: str, value: Any) -> Any:
-        return jax.tree.map(partial(jnp.max if name.endswith("_max") else jnp.mean, axis=0), value)
-
-    return {name: reduced(name, value) for name, value in metrics.items()}
+    kinds = {name: jnp.max if name.endswith("_max") else jnp.mean for name in metrics}
+    return {name: jax.tree.map(partial(kinds[name], axis=0), value) for name, value in metrics.items()}
 
 
 def accumulated_gradient(

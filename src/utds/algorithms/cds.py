@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from utds.algorithms.base import Count, interval
+from utds.algorithms.base import MOST, Count, interval
 from utds.algorithms.cql import CQL, PRESETS, RELEASED, unrewarded
 from utds.algorithms.registry import Preset, register_algorithm
 from utds.algorithms.sac import State
@@ -35,6 +35,8 @@ class CDS(CQL):
         if not 0 < self.kept < self.batch_size:
             of = f"shared_share={self.shared_share} of batch_size={self.batch_size}"
             raise ConfigError(f"{of} leaves no transition of shared or none of own data; give a larger batch_size")
+        if self.kept * self.candidates > MOST:
+            raise ConfigError(f"candidates={self.candidates} for each of {self.kept} kept are over {MOST}; give fewer")
 
     @property
     def kept(self) -> int:
