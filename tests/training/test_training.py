@@ -149,6 +149,25 @@ def test_a_run_that_lost_its_last_rows_writes_them_again(pool, tmp_path):
         assert (resumed.path / name).read_bytes() == (whole.path / name).read_bytes()
 
 
+def test_policies_kept_after_the_last_checkpoint_are_forgotten(pool, tmp_path):
+    """Resumed with other evaluations, a run would offer them as its own."""
+
+    class Killed(Exception):
+        pass
+
+    def evaluate(act):
+        if (tmp_path / "policies" / "0-30.safetensors").exists():
+            raise Killed
+        return {"return": 0.0}
+
+    with pytest.raises(Killed):
+        train(pool, QUICK, steps=40, evaluate=evaluate, eval_every=10, checkpoint_every=20, out=tmp_path)
+    own = tmp_path / "policies" / "best-30.safetensors"
+    own.write_bytes(b"")
+    resumed = train(pool, QUICK, steps=40, evaluate=None, eval_every=20, out=tmp_path, resume=True)
+    assert resumed.kept_steps == (10, 20, 40) and own.exists()
+
+
 def test_a_diverging_q_stops_the_run_and_keeps_the_checkpoint(pool, tmp_path):
     options = {"log_every": 5, "checkpoint_every": 10, "out": tmp_path}
     train(pool, CRITICS, steps=10, **options)

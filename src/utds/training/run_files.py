@@ -283,7 +283,14 @@ def last_step(folder: Path) -> int:
 
 
 def forget_after(folder: Path, step: int) -> None:
-    """Drop rows past `step`, which a killed run logged after its last checkpoint and will log again."""
+    """Drop rows and kept policies past `step`, which a killed run wrote after its last checkpoint and may write again.
+
+    With other options it evaluates at other steps: a policy that is left there is not one of this run.
+    """
+    for path in (folder / "policies").glob("*-*.safetensors"):
+        seed, _, kept_at = path.stem.partition("-")
+        if seed.isdecimal() and kept_at.isdecimal() and int(kept_at) > step:  # others are a user's own
+            path.unlink()
     for name in LOGS:
         path = folder / name
         if not path.exists():
