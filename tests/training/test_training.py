@@ -198,6 +198,7 @@ def test_a_nan_of_the_last_step_stops_it_too(pool, tmp_path):
     [
         {"steps": 0}, {"seeds": []}, {"seeds": [1, 1]}, {"log_every": 0}, {"seeds": [-1]}, {"steps": 1e6},
         {"seeds": [0.0]}, {"eval_every": 2.5}, {"divergence": float("inf")}, {"divergence": -1},
+        {"episodes": 2.5}, {"episodes": 0}, {"episodes": 10**30},
     ],
 )  # fmt: skip
 def test_senseless_options_are_refused(options, pool, tmp_path):
@@ -206,10 +207,12 @@ def test_senseless_options_are_refused(options, pool, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_numbers_of_numpy_are_numbers(pool, tmp_path):
+def test_numbers_of_numpy_are_numbers(pool, tmp_path, monkeypatch):
     run = train(pool, QUICK, seeds=np.arange(1, 3), steps=np.int64(2), out=tmp_path / "which")
     assert (run.config["seeds"], run.config["steps"]) == ([1, 2], 2)
     assert train(pool, QUICK, seeds=np.int64(2), steps=2, out=tmp_path / "how-many").seeds == (0, 1)
+    monkeypatch.setattr("utds.evaluation.evaluator", lambda task, episodes: lambda act: {"return": 0.0})
+    assert train(pool, QUICK, steps=2, episodes=np.int64(2), out=tmp_path / "episodes").config["episodes"] == 2
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from utds.evaluation import rollout
 from utds.evaluation.rollout import Act
 
 VIDEOS = (".mp4", ".mov", ".mkv", ".avi")
+MOST = 2**31 - 1  # episodes of an evaluation
 SEED = 10_000  # of evaluation episodes by default: apart from the small numbers that people give to training
 
 
@@ -244,5 +245,7 @@ def _to_box(space: gymnasium.Space, raw: bool) -> Callable[[np.ndarray], Any]:
 
 
 def _check(episodes: int) -> None:
-    if episodes < 1:
-        raise ConfigError(f"episodes={episodes} must be at least 1")
+    if not isinstance(episodes, int | np.integer):
+        raise ConfigError(f"episodes={episodes!r} must be a whole number")
+    if not 1 <= episodes <= MOST:
+        raise ConfigError(f"episodes={episodes} must be at least 1, and at most {MOST}")

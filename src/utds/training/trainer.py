@@ -156,7 +156,7 @@ def configuration(
         "action_high": list(pool.info.action_high),
         **options,
         "divergence": float(divergence),
-        **({} if episodes is None else {"episodes": episodes}),  # of an evaluation on the task's own simulator
+        **({} if episodes is None else {"episodes": int(episodes)}),  # of an evaluation on the task's own simulator
     }
 
 
