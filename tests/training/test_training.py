@@ -228,6 +228,23 @@ def test_an_evaluation_that_no_row_can_hold_is_refused(pool, tmp_path, returned,
         train(pool, QUICK, steps=2, evaluate=lambda act: returned, out=tmp_path)
 
 
+def test_numbers_that_an_evaluation_returns_only_later_are_kept(pool, tmp_path):
+    """The second seed's at once, the first one's from the second evaluation on; one name is no text."""
+    returned = iter([{"return": 1.0}, {"success, all": 0.5}, {"return": 2.0, 7: 0.25}, {"return": 3.0}])
+    run = train(pool, QUICK, seeds=2, steps=20, eval_every=10, evaluate=lambda act: next(returned), out=tmp_path)
+    assert run.evaluations == [
+        {"step": 10, "seed": 0, "return": 1.0},
+        {"step": 10, "seed": 1, "success, all": 0.5},
+        {"step": 20, "seed": 0, "return": 2.0, "7": 0.25},
+        {"step": 20, "seed": 1, "return": 3.0},
+    ]
+    lines = (tmp_path / "evaluations.csv").read_text().splitlines()
+    assert lines[:2] == ['step,seed,return,"success, all",7', "10,0,1.0,,"]
+    longer = train(pool, QUICK, seeds=2, steps=30, evaluate=lambda act: {7: 1.0}, out=tmp_path, resume=True)
+    assert (tmp_path / "evaluations.csv").read_text().splitlines()[: len(lines)] == lines
+    assert longer.evaluations[-1] == {"step": 30, "seed": 1, "7": 1.0}
+
+
 @pytest.mark.parametrize("evaluate", ["automatic", 3])
 def test_what_cannot_evaluate_is_refused_before_there_is_a_run(pool, tmp_path, evaluate):
     with pytest.raises(ConfigError, match='must be "auto", None or a function'):

@@ -286,14 +286,13 @@ class Run:
         return self.path / (f"policy-{seed}.safetensors" if step is None else f"policies/{seed}-{step}.safetensors")
 
     def log(self, name: str, rows: Sequence[Row]) -> None:
-        """Append rows to metrics.csv or evaluations.csv and flush them to the disk."""
+        """Append rows to metrics.csv or evaluations.csv and flush them to the disk; columns that it lacks are added."""
         path = self.path / name
-        with files.explained(f"write {path}"), open(path, "a+", newline="", encoding="utf-8") as file:
-            file.seek(0)
-            header = next(csv.reader(file), [])  # a run of an earlier version keeps its columns
-            file.seek(0, os.SEEK_END)
-            writer = csv.DictWriter(file, header or list(rows[0]), lineterminator="\n", extrasaction="ignore")
-            if not header:
+        with files.explained(f"write {path}"):
+            columns = _widened(path, list(dict.fromkeys(column for row in rows for column in row)))
+        with files.explained(f"write {path}"), open(path, "a", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, columns, lineterminator="\n")
+            if file.tell() == 0:
                 writer.writeheader()
             writer.writerows(rows)
             file.flush()
@@ -334,6 +333,21 @@ def _saved_step(path: Path) -> int:
     _, meta = serialization.read(path, False)
     run_files.check(meta, run_files.CHECKPOINT, str(path))
     return int(meta["step"])
+
+
+def _widened(path: Path, names: Sequence[str]) -> list[str]:
+    """A log's columns and then those of the names that it lacks, which are empty in the rows so far."""
+    if not path.exists():
+        return list(names)
+    with open(path, newline="", encoding="utf-8") as file:
+        lines = csv.reader(file)
+        header = next(lines, [])
+        added = [name for name in names if name not in header]
+        if header and added:
+            wider = [header + added, *(line + [""] * len(added) for line in lines)]
+            with files.atomic(path) as part, open(part, "w", newline="", encoding="utf-8") as new:
+                csv.writer(new, lineterminator="\n").writerows(wider)
+    return header + added
 
 
 def _write_provenance(path: Path, config: dict[str, Any]) -> None:

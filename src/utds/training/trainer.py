@@ -272,7 +272,7 @@ class Trainer:
         ]
         self.run.log("evaluations.csv", rows)
         self.hand_on("evaluation", rows)
-        if "return" in rows[0]:
+        if all("return" in row for row in rows):
             self.note = f"return {np.mean([row['return'] for row in rows]):.0f}"
             terminal.line(f"{self.run.path}: step {step} of {self.run.config['steps']}, {self.note}")
 
@@ -318,7 +318,7 @@ def _refuse_unfit(algorithm: Algorithm, pool: Pool, steps: int) -> None:
 def _numbers(scores: Any) -> dict[str, float]:
     """What a user's evaluation returned, as a row has it beside the step and the seed."""
     try:
-        found = {name: float(value) for name, value in scores.items()}
+        found = {str(name): float(value) for name, value in scores.items()}
     except (AttributeError, TypeError, ValueError):
         raise ConfigError(
             f'`evaluate` returned {scores!r}; let it return names and numbers, as {{"return": 8.1}}'
