@@ -7,7 +7,8 @@ import pytest
 
 from utds import algorithms, files
 from utds.algorithms import Policy, Spec
-from utds.errors import ConfigError
+from utds.algorithms.utds import uncertainty
+from utds.errors import ConfigError, TrainingError
 from utds.export import export
 from utds.networks import Layer, LeakyLayer, Prior, TanhLayer
 from utds.training.run import Run
@@ -92,6 +93,23 @@ def test_the_ensemble_gives_the_uncertainty_beside_the_action(tmp_path, name, fi
     values = np.stack([numpy_mlp(member, pairs)[:, 0] for member in members])
     np.testing.assert_allclose(gamma, values.std(axis=0, ddof=1), atol=1e-5)
     assert gamma.min() > 0
+
+
+def test_large_values_that_agree_are_no_error_of_the_file(tmp_path):
+    """Γ is a difference of values: its rounding in float32 grows with them."""
+    run = make_run(tmp_path, "utds")
+    policy = run.policy()
+    *hidden, last = policy.critic
+    policy = policy._replace(critic=(*hidden, last._replace(bias=last.bias + 1e6)))
+    path = export(run.algorithm, policy, run.config, tmp_path / "p.onnx", ensemble=True)
+    assert path.exists()
+
+
+def test_a_file_that_gives_another_uncertainty_is_refused(tmp_path, monkeypatch):
+    run = make_run(tmp_path, "utds")
+    monkeypatch.setattr("utds.export.uncertainty", lambda q: uncertainty(q) + 1e-3)
+    with pytest.raises(TrainingError, match="the exported uncertainty differ from the policy's by up to 0"):
+        run.export(tmp_path / "p.onnx", ensemble=True)
 
 
 def test_no_ensemble_no_uncertainty(tmp_path):
