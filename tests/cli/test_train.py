@@ -69,6 +69,11 @@ def test_wrong_input_is_one_line(stored, tmp_path, refused):
     assert "did you mean batch_size?" in refused("train", own, "--set", "bath_size=3")
     assert "it is called batch_size now" in refused("train", own, "--set", "batch=3")
     assert "name=value" in refused("train", own, "--set", "batch_size")
+    for digit in "1[":
+        said = refused("train", own, "--set", f"batch_size={digit * 100_000}")
+        assert said.startswith(
+            f"--set batch_size='{digit * 38}… has a number of thousands of digits, or thousands of b"
+        )
     assert "steps=-1" in refused("train", own, "--steps=-1")
     assert "steps=0" in refused("train", own, "--steps=0", f"--out={tmp_path / 'none'}")
     assert "eval_every=0" in refused("train", own, "--eval-every=0", f"--out={tmp_path / 'none'}")
@@ -114,6 +119,14 @@ def test_options_from_a_file(stored, tmp_path, capsys):
         ("share = [1]", "share is 1; give text"),
         ("logger = ['tensorbord']", "logger is 'tensorbord'; did you mean tensorboard?"),
         ("steps 3", "is no TOML"),
+        ("[set]\nbatch_size = 2024-01-01", "set.batch_size is 2024-01-01; give a number, text, true, false or a list"),
+        ("[set]\nbatch_size = [12:00:00]", "set.batch_size is [datetime.time(12, 0)]; give a number"),
+        (f"[set]\nwidth = 0x{'f' * 5_000}", "set.width is a number of thousands of digits; give a number, text"),
+        (f"logger = [0x{'f' * 5_000}]", "logger is a number of thousands of digits; choose from tensorboard"),
+        (f"steps = {'1' * 5_000}", "run.toml has a number of thousands of digits, or thousands of brackets in each"),
+        (f"steps = 0x{'f' * 5_000}", "--steps=a number of thousands of digits must lie between 0 and 2147483647"),
+        (f"steps = {'1' * 4_000}", f"--steps={'1' * 39}… must lie between 0 and 2147483647"),
+        (f"steps = {'[' * 100_000}", "run.toml has a number of thousands of digits, or thousands of brackets in each"),
     ],
 )
 def test_a_wrong_file_of_options_is_one_line(line, message, tmp_path, refused):

@@ -37,6 +37,7 @@ OPTION = "--config"  # names the file
 Id = Annotated[str, tyro.conf.arg(metavar="ID")]  # of a dataset, in every command that takes one
 FIELDS = "set"  # given in both places, fields of the command line are added to the file's
 MOST = 2**31 - 1  # of any whole number: steps, seeds and sizes are 32-bit numbers where they are computed with
+ENDLESS = "a number of thousands of digits, or thousands of brackets in each other"  # what no parser reads
 WIDTH = 1_000_000  # columns of the terminal that the box is drawn for: nothing in it is wrapped
 _IN_OUR_WORDS = (  # what Python and the parser say of a value that is none of its type
     (re.compile(r"invalid literal for int\(\) with base 10: (.*)"), r"\1 is no whole number"),
@@ -134,7 +135,7 @@ def _check_word(before: str, word: str) -> None:
 def _check_number(name: str, value: Any) -> None:
     """Whole numbers are 0 or more, all others finite; what else a command wants of them it checks itself."""
     if isinstance(value, int) and not 0 <= value <= MOST:
-        raise ConfigError(f"{name}={value} must lie between 0 and {MOST}")
+        raise ConfigError(f"{name}={shortened(value)} must lie between 0 and {MOST}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ConfigError(f"{name}={value} must be a finite number")
 
@@ -235,6 +236,8 @@ def _read(path: Path, command: Callable[..., None]) -> dict[str, Any]:
         raise ConfigError(f"can't read {path}: {error.strerror}; {OPTION} names a TOML file") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no TOML: {error}") from None
+    except (ValueError, RecursionError):
+        raise ConfigError(f"{path} has {ENDLESS}; shorten it") from None
     hints = get_type_hints(command)
     known = [name for name in inspect.signature(command).parameters if name != OPTION.strip("-")]
     found = {}
@@ -246,22 +249,43 @@ def _read(path: Path, command: Callable[..., None]) -> dict[str, Any]:
     return found
 
 
+def _as_json(where: str, value: Any) -> str:
+    """A field's value as it follows `--set`; TOML has dates, which no field is, and numbers that JSON can't write."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f"{where} is {shortened(value)}; give a number, text, true, false or a list of these"
+        ) from None
+
+
+def shortened(value: Any) -> str:
+    """A value as a message shows it."""
+    try:
+        shown = repr(value) if isinstance(value, str) else str(value)
+    except ValueError:  # such as a hexadecimal one, which Python reads and doesn't write
+        return "a number of thousands of digits"
+    return shown if len(shown) <= 40 else f"{shown[:39]}…"
+
+
 def _checked(where: str, value: Any, kind: Any) -> Any:
     """A value of the type that an option has."""
     if get_origin(kind) is tuple:
         if isinstance(value, dict):
-            return tuple(f"{name}={json.dumps(field)}" for name, field in value.items())
+            return tuple(f"{name}={_as_json(f'{where}.{name}', field)}" for name, field in value.items())
         if not isinstance(value, list):
-            raise ConfigError(f"{where} is {value!r}; give a list")
+            raise ConfigError(f"{where} is {shortened(value)}; give a list")
         return tuple(_checked(where, each, get_args(kind)[0]) for each in value)
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise ConfigError(f"{where} is {value!r}{hint(str(value), get_args(kind))}")
+            shown = shortened(value)
+            near = hint(shown.strip("'"), get_args(kind))
+            raise ConfigError(f"{where} is {shown}{near}")
         return value
     kinds = [each for each in get_args(kind) or (kind,) if each is not type(None)]
     if Path in kinds and isinstance(value, str):
         return Path(value)
     if type(value) not in kinds:
         words = {int: "a whole number", bool: "true or false", str: "text", Path: "a path"}
-        raise ConfigError(f"{where} is {value!r}; give {words.get(kinds[0], kinds[0])}")
+        raise ConfigError(f"{where} is {shortened(value)}; give {words.get(kinds[0], kinds[0])}")
     return value

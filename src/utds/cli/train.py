@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from utds import files, terminal
-from utds.cli.parsing import Id
+from utds.cli.parsing import ENDLESS, Id, shortened
 from utds.errors import ConfigError
 
 Runs = Annotated[tuple[Path, ...], tyro.conf.arg(metavar="RUN …")]
@@ -236,6 +236,8 @@ def _overrides(given: tuple[str, ...]) -> dict[str, Any]:
             found[name] = json.loads(value)
         except json.JSONDecodeError:
             found[name] = value
+        except (ValueError, RecursionError):
+            raise ConfigError(f"--set {name}={shortened(value)} has {ENDLESS}; shorten it") from None
     return found
 
 
