@@ -5,6 +5,7 @@ import os
 import signal
 from dataclasses import replace
 
+import gymnasium
 import jax
 import numpy as np
 import pytest
@@ -262,6 +263,16 @@ def test_a_broken_or_foreign_folder_is_named(pool, tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError, match=r"checkpoint\.safetensors"):
         train(pool, QUICK, steps=2, out=tmp_path, resume=True)
+
+
+def test_an_environment_with_observations_of_several_parts_is_to_be_flattened(pool, tmp_path):
+    class Parts(gymnasium.Env):
+        observation_space = gymnasium.spaces.Dict({"arm": gymnasium.spaces.Box(-1, 1, (3,))})
+        action_space = gymnasium.spaces.Box(-1, 1, (2,))
+
+    run = train(pool, QUICK, steps=1, out=tmp_path)
+    with pytest.raises(ConfigError, match=r"Parts has observations of several parts; wrap it in .*FlattenObservation"):
+        run.evaluate(env=Parts())
 
 
 def test_summary_of_seeds():

@@ -229,6 +229,8 @@ class Run:
 
     def _check_fits(self, env: Any) -> None:
         """Observations and actions of an environment must be as wide as the policy's."""
+        if env.observation_space.shape is None:
+            return  # such as a dictionary's, which have no width: `evaluate_env` says what to do
         widths = [math.prod(space.shape or ()) for space in (env.observation_space, env.action_space)]
         mine = [self.config["observation_size"], self.config["action_size"]]
         if widths != mine:
