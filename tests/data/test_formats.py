@@ -184,7 +184,7 @@ def test_any_minari_dataset_of_numbers(root):
     order = list(space.spaces)  # gymnasium's own order of a Dict space
     assert np.array_equal(found.observations, np.concatenate([seen[name].reshape(3, 2) for name in order], axis=1))
     assert found.actions.tolist() == [[-1, 1], [0.5, 0]]  # scaled from [-2, 2] × [-2, 6]
-    assert found.rewards.tolist() == [1, 2] and found.metadata.task == "maze"
+    assert found.rewards.tolist() == [1, 2] and found.metadata.task == "maze/easy-v0"
     assert found.terminations.tolist() == [False, True] and not found.truncations.any()
 
 

@@ -10,6 +10,7 @@ from utds.cli import data
 from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.formats import importing
+from utds.data.lake import share
 from utds.errors import ConfigError, DataError, Error
 from utds.files import write_json
 
@@ -479,3 +480,22 @@ def test_minari_gets_the_robots_unit_and_the_environment(record):
     again = brought("robot/arm-v0", "arm/again")
     np.testing.assert_allclose(again.actions, degrees.actions, rtol=1e-6)
     assert again.metadata.action_low == (-90.0,)
+
+
+def test_minari_data_of_two_tasks_in_one_namespace_stays_apart(coded):
+    for number, task in enumerate(("reach", "push")):
+        coded(number, [3, 2], task=f"arm-{task}").save(f"arm-{task}/own")
+        data.export(f"arm-{task}/own", f"lab/{task}-v0", format="minari")
+    data.import_(("lab/reach-v0", "arm-reach/logs", "lab/push-v0", "arm-push/logs"))
+    assert [store.load(f"arm-{task}/logs").metadata.task for task in ("reach", "push")] == ["arm-reach", "arm-push"]
+    pool = share(store.load("arm-reach/logs"), store.load("arm-push/logs"), rewards="zero")
+    assert not np.asarray(pool.take(np.arange(5, 10)).rewards).any()  # push's own rewards are of no use to reach
+    assert store.load("lab/reach-v0").metadata.task != store.load("lab/push-v0").metadata.task
+
+
+def test_our_own_data_comes_back_from_minari_as_that_of_its_task(record):
+    made = record("pointmass-reach-top-left").save("pointmass-reach-top-left/random")
+    data.export(made.name, "lab/mass-v0", format="minari")
+    back = brought("lab/mass-v0", "pointmass-reach-top-left/back")
+    assert (back.metadata.task, back.metadata.domain) == (made.metadata.task, made.metadata.domain)
+    assert share(made, back).info.sizes == (40, 40)

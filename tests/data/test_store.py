@@ -122,7 +122,7 @@ def test_foreign_minari_datasets_load_by_their_own_id(root):
     del described["utds"]
     path.write_text(json.dumps(described))
     found = store.load("other/medium")
-    assert np.array_equal(found.observations, full([4]).observations) and found.metadata.task == "other"
+    assert np.array_equal(found.observations, full([4]).observations) and found.metadata.task == "other/medium-v0"
     with pytest.raises(DataError, match="not written by utds"):
         store.verify("other/medium-v0")
 

@@ -112,7 +112,7 @@ def load(
         parts = list(whole.split())
         slugs = _slugs([name or "" for name, _ in parts]) if len(parts) > 1 else [None]
         for (name, recording), slug in zip(parts, slugs, strict=True):
-            target, chosen = _target(id, slug, task or recording.metadata.get("task"))
+            target, chosen = _target(id, slug, task)
             about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
             if name is not None:
                 about["description"] = name

@@ -43,7 +43,7 @@ def read(id: str, download: bool = False) -> Recording:
                 advance()
     except (OSError, KeyError) as error:
         raise DataError(f"the file of {id} is damaged: {str(error).splitlines()[0]}; download it again") from error
-    task = source.env_spec.id if source.env_spec is not None else source.spec.namespace or id
+    task = source.env_spec.id if source.env_spec is not None else id  # a namespace may hold several tasks
     about = {"task": task, "description": f"imported from the Minari dataset {id}"}
     found = Recording.of_episodes(builder, bounds=bounds, metadata=about, notes=notes)
     if bounds is not None:
