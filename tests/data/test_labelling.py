@@ -4,11 +4,14 @@ import dataclasses
 import functools
 import hashlib
 import re
+import subprocess
 import sys
 
+import jax.numpy as jnp
 import mujoco
 import numpy as np
 import pytest
+from scipy.spatial import KDTree, cKDTree
 
 from utds import domains
 from utds.data import cache, ids, labelling, store
@@ -273,6 +276,64 @@ def test_captured_values_tell_functions_apart():
     assert len(set(names)) == 4 and names[0] == names[4] and all(n.startswith("function:<lambda>@") for n in names)
     partial = [FunctionReward(functools.partial(np.full, k)).identity for k in (1, 2)]
     assert partial[0] != partial[1]
+
+
+class Slotted:
+    __slots__ = ("goal",)
+
+
+class Target(Slotted):
+    """Has attributes too, and its goal isn't among them."""
+
+    def __init__(self, goal, **more):
+        self.goal = goal
+        vars(self).update(more)
+
+
+class Endless:
+    """A copy of it would be made from another one, and so on."""
+
+    def __reduce_ex__(self, protocol):
+        return Endless, (Endless(),)
+
+
+class Locked:
+    def __reduce_ex__(self, protocol):
+        raise TypeError("can't be copied")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda i: jnp.array([0.5, float(i)]),
+        lambda i: KDTree(np.full((50, 2), i)),
+        lambda i: cKDTree(np.full((50, 2), i)),
+        Target,
+        lambda i: Target(i, scale=2.0),
+    ],
+)
+def test_what_attributes_do_not_show_tells_functions_apart(make):
+    values = [make(i) for i in (0, 1, 0)]
+    names = [FunctionReward(lambda s, a, t, value=value: value).identity for value in values]
+    assert names[0] == names[2] != names[1]
+
+
+def test_values_that_have_no_end_or_cannot_be_copied_are_told_apart_by_themselves():
+    for made in (Endless(), Locked()):
+        rewards = [FunctionReward(lambda s, a, t, value=value: value) for value in (made, type(made)())]
+        assert rewards[0].identity != rewards[1].identity
+
+
+def test_digests_of_constants_are_the_same_in_every_process(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "import jax.numpy as jnp\nimport numpy as np\nfrom scipy.spatial import KDTree\n"
+        "GOAL, TREE = jnp.array([0.5, 0.5]), KDTree(np.arange(100.0).reshape(50, 2))\n"
+        "def reach(s, a, t):\n    return TREE.query(t)[0] - np.asarray(GOAL)[0]\n"
+    )
+    code = f"from utds.data import labelling; print(labelling.make({str(path) + ':reach'!r}).identity)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert labelling.make(f"{path}:reach").identity == found.strip()
 
 
 @pytest.mark.parametrize("rewards", ["zero", "goal:0=0.1,1=-0.2", lambda s, a, t: t[:, 0]])

@@ -43,6 +43,7 @@ def cached(
 
 OWN = "utds_rewards_"  # begins the names of modules made from reward files, which may be called as a library is
 DIGITS = 16  # hexadecimal ones of the digest of a function's code that stand in its identity
+Seen = dict[int, Any]  # values that lead back to themselves by their `id`; kept, lest another one get the same
 # Counted by name alone, not by their code, as is the standard library.
 _LIBRARIES = {"numpy", "scipy", "jax", "mujoco", "dm_control", "gymnasium", "torch", "pandas", "sklearn", "numba"}
 
@@ -55,7 +56,10 @@ def code_digest(*functions: Callable[..., Any]) -> str:
     digest unique to the process: better computed again than wrong.
     """
     digest = hashlib.sha256()
-    _feed(digest, functions, set())
+    try:
+        _feed(digest, functions, {})
+    except RecursionError:  # a value without end can't be told from another
+        digest.update(repr(functions).encode())
     return digest.hexdigest()
 
 
@@ -65,13 +69,18 @@ def function_identity(function: Callable[..., Any], source: str = "") -> str:
     return f"{source or f'function:{called}'}@{code_digest(function)[:DIGITS]}"
 
 
-def _feed(digest: Any, value: Any, seen: set[int]) -> None:
+def _feed(digest: Any, value: Any, seen: Seen) -> None:
     """Write a value, with everything in it that matters, into a digest."""
     digest.update(f"{type(value).__qualname__}:".encode())
     if hasattr(value, "__dict__"):  # a function, a class, an object: it may lead back to itself
         if id(value) in seen:
             return
-        seen.add(id(value))
+        seen[id(value)] = value
+        if not vars(value) and hasattr(value, "__array__") and not isinstance(value, np.ndarray | type):
+            with contextlib.suppress(
+                Exception
+            ):  # JAX's arrays, PyTorch's; what it can't give is told as other objects are
+                value = np.asarray(value)
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         digest.update(repr(value).encode())
     elif isinstance(value, np.ndarray) and value.dtype != object:
@@ -102,13 +111,33 @@ def _feed(digest: Any, value: Any, seen: set[int]) -> None:
         _feed(digest, value.func, seen)
     elif hasattr(value, "__wrapped__"):  # such as a jitted function or a static method
         _feed(digest, value.__wrapped__, seen)
+    elif any(kind.__name__ == "cKDTree" for kind in type(value).__mro__):  # whose state has addresses in it
+        _feed(digest, (value.data, value.leafsize, value.boxsize), seen)
     elif hasattr(value, "__dict__"):
-        _feed(digest, (type(value), vars(value)), seen)
+        _feed(digest, (type(value), _state(value)), seen)
     else:
         digest.update(repr(value).encode())
 
 
-def _feed_function(digest: Any, function: types.FunctionType, seen: set[int]) -> None:
+def _state(value: Any) -> Any:
+    """What tells an object from others of its class: attributes and slots, or else what a copy would be made from.
+
+    Nothing is copied. What can't be copied is told by its `repr`, which is unique to the process for most classes.
+    """
+    state = object.__getstate__(value)
+    if state is not None:
+        return state
+    try:
+        made = value.__reduce_ex__(4)
+    except Exception:
+        return repr(value)
+    if isinstance(made, str):
+        return made
+    parts = [list(part) if isinstance(part, Iterator) else part for part in made[1:]]
+    return parts if any(part is not None for part in parts[1:]) or parts[0] != (type(value),) else {}
+
+
+def _feed_function(digest: Any, function: types.FunctionType, seen: Seen) -> None:
     captured = []
     for cell in function.__closure__ or ():
         with contextlib.suppress(ValueError):  # a name that isn't bound yet
@@ -125,7 +154,7 @@ def _feed_function(digest: Any, function: types.FunctionType, seen: set[int]) ->
         _feed_attributes(digest, module, names, seen)
 
 
-def _feed_attributes(digest: Any, module: Any, names: Sequence[str], seen: set[int]) -> None:
+def _feed_attributes(digest: Any, module: Any, names: Sequence[str], seen: Seen) -> None:
     """What code that reads these names takes from a module, as `helpers.distance` does, and from modules in it."""
     if isinstance(module, types.ModuleType) and not _is_library(module.__name__):
         for name in names:
