@@ -127,6 +127,24 @@ def test_export_and_import(stored, capsys, tmp_path):
         store.load("a/b")
 
 
+@pytest.mark.parametrize(
+    ("id", "shown"),
+    [
+        ("utds/pointmass-reach-top-left/full", "pointmass-reach-top-left/full"),
+        ("pointmass-reach-top-left/full-v0", "pointmass-reach-top-left/full"),
+        ("utds/pointmass-reach-top-left/full-v1", "pointmass-reach-top-left/full-v1"),
+    ],
+)
+def test_full_ids_and_versions_name_the_same_task_and_kind(stored, capsys, tmp_path, id, shown):
+    data.export("pointmass-reach-top-left/random", str(tmp_path / "all.npz"))
+    capsys.readouterr()
+    data.import_((str(tmp_path / "all.npz"), id), json=True)
+    found, (printed,) = store.load(shown), json.loads(capsys.readouterr().out)
+    assert found.name == shown and printed["digest"] == found.digest
+    meta = found.metadata
+    assert (meta.task, meta.domain, meta.kind) == ("pointmass-reach-top-left", "pointmass", "full")
+
+
 def test_what_was_imported_is_named_brackets_and_all(root, capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)

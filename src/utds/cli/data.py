@@ -150,9 +150,8 @@ def import_(
     if relabel:
         made = [_recomputed(each) for each in made]
     if json:
-        stored = [] if dry_run else importing.save(made, overwrite)
-        digests = {dataset.name: dataset.digest for dataset in stored}
-        terminal.print_json([summary.imported(each, digests.get(each.id)) for each in made])
+        stored = [None] * len(made) if dry_run else [dataset.digest for dataset in importing.save(made, overwrite)]
+        terminal.print_json([summary.imported(*each) for each in zip(made, stored, strict=True)])
         return
     notes = [Text(f"{each.id}: {note}", style="dim") for each in made for note in each.notes]
     terminal.show(summary.imports(made), *notes)

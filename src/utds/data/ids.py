@@ -33,6 +33,13 @@ def full(id: str) -> str:
     return name if _VERSION.search(name) else f"{name}-v0"
 
 
+def parts(id: str) -> tuple[str, str]:
+    """An id without its namespace and version, and the version, such as -v1; empty where none is given."""
+    name = id.removeprefix(f"{NAMESPACE}/")
+    found = _VERSION.search(name)
+    return (name[: found.start()], found[0]) if found else (name, "")
+
+
 def short(id: str) -> str:
     """What people type for a full id."""
     return id.removeprefix(f"{NAMESPACE}/").removesuffix("-v0")

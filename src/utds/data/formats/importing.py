@@ -113,7 +113,7 @@ def load(
         slugs = _slugs([name or "" for name, _ in parts]) if len(parts) > 1 else [None]
         for (name, recording), slug in zip(parts, slugs, strict=True):
             target, chosen = _target(id, slug, task)
-            about: dict[str, Any] = {"task": chosen, "kind": kind or target.rsplit("/", 1)[-1]}
+            about: dict[str, Any] = {"task": chosen, "kind": kind or ids.parts(target)[0].rsplit("/", 1)[-1]}
             if name is not None:
                 about["description"] = name
             if options.actions == "auto":
@@ -169,11 +169,12 @@ def export(dataset: Dataset, target: str, format: str = "auto") -> None:
 
 def _target(id: str, slug: str | None, task: str | None) -> tuple[str, str]:
     """Id and task of a dataset; where a source holds several tasks, both get the task's slug."""
-    first, slash, rest = id.partition("/")
+    name, version = ids.parts(id)
+    first, slash, rest = name.partition("/")
     if slug is not None:
         first = f"{first}-{slug}"
         task = first if task is None else f"{task}-{slug}"
-    return first + slash + rest, task or first
+    return first + slash + rest + version, task or first
 
 
 def _slugs(tasks: Sequence[str]) -> list[str]:
