@@ -16,6 +16,7 @@ from minari.storage import get_dataset_path
 
 from utds.data import ids, store
 from utds.data.dataset import Dataset
+from utds.data.lake import Lake
 from utds.errors import DataError
 
 
@@ -53,6 +54,20 @@ def test_round_trip_is_bit_identical(lengths, width, seed):
     assert kept.metadata.versions["minari"] == minari.__version__
     assert store.verify("robot-walk/medium").columns == made.columns
     assert kept.save("robot-walk/copy", overwrite=True).digest == made.digest
+
+
+def test_a_version_that_a_newer_one_hides_is_listed_and_pooled_by_its_id(coded):
+    old, new = (
+        coded(0, [3], task="rob-walk").save("rob-walk/m-v0"),
+        coded(1, [5], task="rob-walk").save("rob-walk/m-v1"),
+    )
+    coded(2, [2], task="rob-walk").save("rob-walk/alone")
+    assert [id for id, _ in store.listed()] == ["rob-walk/alone", "rob-walk/m-v0", "rob-walk/m-v1"]
+    assert all(store.load(id).size == described["total_steps"] for id, described in store.listed())
+    assert Lake([store.load("rob-walk/m")]).pool("rob-walk/m").info.digests == (new.digest,)
+    assert Lake([old]).pool(old.name).info.digests == (old.digest,)
+    with pytest.raises(DataError, match="rob-walk/alone is not in this lake"):
+        Lake([old, new]).pool("rob-walk/alone")
 
 
 def test_numbers_of_numpy_may_stand_in_the_metadata():
@@ -136,7 +151,7 @@ def test_versions():
     os.rename(ids.folder("robot-walk/medium-v10"), ids.folder("robot-walk/medium-v010"))  # as another tool may write it
     assert store.load("robot-walk/medium").metadata.id == "robot-walk/medium-v010"
     assert [name for name, _ in store.listed()] == [
-        "robot-walk/medium",
+        "robot-walk/medium-v0",
         "robot-walk/medium-v010",
         "robot-walk/medium-v2",
     ]

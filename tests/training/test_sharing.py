@@ -54,6 +54,13 @@ def test_in_python(checks, tmp_path):
     assert len(checks) == 1  # neither trusted nor resumed runs are checked
 
 
+def test_a_run_finds_its_data_after_a_newer_version_is_stored(tiny, tmp_path):
+    own = data("tinymass-reach-top-left", 0).save()
+    run = train(share(own), QUICK, out=tmp_path / "run", steps=4, evaluate=None)
+    data("tinymass-reach-top-left", 1).save(f"{own.name}-v1")
+    assert [dataset.digest for dataset in run.datasets()] == [own.digest]
+
+
 def test_data_that_dynamics_weigh_is_not_refused(checks, tmp_path):
     own, other = data("tinymass-reach-top-left", 0), data("tinymass-reach-top-right", 1)
     pool = share(own, other, rewards="zero", weights="dynamics")
@@ -84,6 +91,21 @@ def test_on_the_command_line(checks, tiny, tmp_path, capsys):
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert ended.value.code == 2 and "--trust-dynamics" in capsys.readouterr().err and len(checks) == 1
+
+
+def test_a_matrix_takes_the_newest_version(tiny, tmp_path):
+    task = "tinymass-reach-top-left"
+    data(task, 0).save(f"{task}/random")
+    newest = data(task, 1).save(f"{task}/random-v1")
+    given = {"tasks": [task], "kinds": ["random"], "columns": ["single"], "algorithms": ["bc"], "preset": "paper",
+             "steps": 2, "episodes": 1, "fields": {"width": 4, "layers": 1}}  # fmt: skip
+    cells = list(parse(given, "m").cells())
+    found = locate(cells, tmp_path / "out")
+    for job in engine.jobs(found, cells):
+        Worker(threads=1).run(job)
+    assert [cell_dir.state for cell_dir in found] == ["done"]
+    sources = json.loads((found[0].folder / "config.json").read_text())["sources"]
+    assert [source["digest"] for source in sources] == [newest.digest]
 
 
 def test_in_a_matrix(checks, tiny, tmp_path):

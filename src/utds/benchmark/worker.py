@@ -71,8 +71,9 @@ class Worker:
                 return
             cell_dir.note("start", host=socket.gethostname(), step=cell_dir.step)
             try:
-                self._check(cell_dir, lake)
-                self._trainer(cell_dir, lake).train()
+                loaded = dict(zip(job.lake, lake.datasets, strict=True))  # their own names may have a version
+                self._check(cell_dir, loaded)
+                self._trainer(cell_dir, lake, loaded).train()
             except (TrainingError, Refused) as error:
                 cell_dir.fail(str(error))
             else:
@@ -86,23 +87,22 @@ class Worker:
             self.kept = consists_of, Lake([self.load(name) for name in job.lake], job.tasks)
         return self.kept[1]
 
-    def _check(self, cell_dir: CellDir, lake: Lake) -> None:
+    def _check(self, cell_dir: CellDir, loaded: Mapping[str, Dataset]) -> None:
         """The dynamics of a cell that begins; every worker of the matrix looks up what another has found."""
         if cell_dir.cell.trust_dynamics or is_run(cell_dir.folder):
             return
-        loaded = {data.name: data for data in lake.datasets}
         try:
             data = [loaded[name] for name in cell_dir.cell.datasets]
             refuse_different(data, kept=cell_dir.folder.parents[1] / "dynamics")
         except DataError as error:
             raise Refused(str(error)) from None
 
-    def _trainer(self, cell_dir: CellDir, lake: Lake) -> Trainer:
+    def _trainer(self, cell_dir: CellDir, lake: Lake, loaded: Mapping[str, Dataset]) -> Trainer:
         """Claims the run directory and writes what it is."""
         cell = cell_dir.cell
-        if cell.fingerprint({data.name: data.digest for data in lake.datasets}) != cell_dir.fingerprint:
+        if cell.fingerprint({name: data.digest for name, data in loaded.items()}) != cell_dir.fingerprint:
             raise DataError(f"the data of {cell.name} changed since the matrix was planned; run it again")
-        pool = lake.pool(*cell.datasets, rewards=cell.rewards)
+        pool = lake.pool(*(loaded[name] for name in cell.datasets), rewards=cell.rewards)
         config = configuration(
             pool,
             cell.algorithm,

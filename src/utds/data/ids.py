@@ -8,6 +8,7 @@
 Every part is letters, digits, underscores and dashes, so no id can lead out of the root.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator
@@ -29,8 +30,12 @@ def root() -> Path:
 
 def full(id: str) -> str:
     """The full id under which utds stores `id`: with its namespace, and with version 0 where none is given."""
-    name = _in_namespace(id)
-    return name if _VERSION.search(name) else f"{name}-v0"
+    return exact(_in_namespace(id))
+
+
+def exact(id: str) -> str:
+    """An id with its version; one without, as runs and datasets keep it, means version 0 whatever is stored later."""
+    return id if _VERSION.search(id) else f"{id}-v0"
 
 
 def parts(id: str) -> tuple[str, str]:
@@ -43,6 +48,14 @@ def parts(id: str) -> tuple[str, str]:
 def short(id: str) -> str:
     """What people type for a full id."""
     return id.removeprefix(f"{NAMESPACE}/").removesuffix("-v0")
+
+
+def shown(id: str) -> str:
+    """What people type for a stored dataset: its short id, and version 0 where a newer one would be found without."""
+    with contextlib.suppress(DataError):  # another tool's folder may have a name that is no id
+        if find(short(id))[0] != id:
+            return id.removeprefix(f"{NAMESPACE}/")
+    return short(id)
 
 
 def folder(id: str) -> Path:

@@ -9,6 +9,7 @@ Columns are read from disk straight into aligned memory that JAX then uses in pl
 A pool reads a row for each of its sources: row 0 for the main data, and the row of its labelling for what is shared.
 """
 
+import contextlib
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from utds import terminal
+from utds.data import ids
 from utds.data.columns import COLUMNS, KNOWN, bounds_text, checked_column
 from utds.data.dataset import Dataset
 from utds.data.labelling import Known, Labelling, Rewards, carries, is_known, make
@@ -167,6 +169,11 @@ class Lake:
         for index, data in enumerate(self.datasets):
             if data is wanted or data.name == wanted:
                 return index
+        if isinstance(wanted, str):
+            with contextlib.suppress(DataError):  # as loading does: without a version, the newest
+                newest = ids.short(ids.find(wanted)[0])
+                if newest != wanted:
+                    return self._index(newest)
         name = wanted if isinstance(wanted, str) else wanted.name
         raise DataError(f"{name} is not in this lake; it holds {', '.join(data.name for data in self.datasets)}")
 

@@ -131,12 +131,12 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def listed() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Short id and metadata of every dataset under the root; those of a damaged one are empty."""
+    """Id, as people type it, and metadata of every dataset under the root; those of a damaged one are empty."""
     for name, folder in ids.stored():
         described: dict[str, Any] = {}
         with contextlib.suppress(DataError):
             described = read_metadata(folder)
-        yield ids.short(name), described
+        yield ids.shown(name), described
 
 
 @dataclass(frozen=True)

@@ -158,11 +158,11 @@ class Run:
 
     def datasets(self) -> list[Dataset]:
         """The stored datasets that the run was trained on, the main task's first; each must be what it was then."""
-        from utds.data import store
+        from utds.data import ids, store
 
         found = []
         for source in self.config["sources"]:
-            dataset = store.load(source["id"])
+            dataset = store.load(ids.exact(source["id"]))  # not a version stored since
             if dataset.digest != source["digest"]:
                 raise DataError(
                     f"{dataset.name} is not the data that {self.path} was trained on (digest {dataset.digest[:8]}, "
