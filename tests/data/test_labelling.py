@@ -129,6 +129,20 @@ def test_verify_recomputes_rewards(record):
         store.verify("pointmass-reach-top-left/wrong")
 
 
+def test_verify_takes_large_rewards_as_float32_holds_them(record, monkeypatch):
+    domain = domains.get("pointmass")
+    large = dataclasses.replace(domain, reward=lambda features, actions: 1000 * domain.reward(features, actions))
+    monkeypatch.setitem(domains._DOMAINS, "pointmass", large)
+    made = record("pointmass-reach-top-left")
+    assert made.rewards.max() > 100
+    assert store.verify(made.save("pointmass-reach-top-left/large").name).reward_error < 1e-4
+    wrong = np.array(made.rewards)
+    wrong[7] *= 1 + 1e-5
+    made.with_rewards(made.metadata.task, wrong).save("pointmass-reach-top-left/wrong")
+    with pytest.raises(DataError, match="at transition 7 is off by 0"):
+        store.verify("pointmass-reach-top-left/wrong")
+
+
 def test_learned_rewards_can_be_doubted(coded):
     main, other = coded(0, [30] * 4), coded(1, [20] * 2, task="other")
     plain = LearnedReward(steps=30, hidden=(16,), num_models=3)

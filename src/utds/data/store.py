@@ -34,7 +34,7 @@ from utds.version import __version__
 
 FORMAT = 1
 FILE = "main_data.hdf5"
-TOLERANCE = 1e-6  # how far stored rewards may lie from those recomputed from physics
+TOLERANCE = 1e-6  # how far stored rewards may lie from those recomputed from physics; of those beyond 1, their share
 _HEADER = 1000  # bytes that hdf5 needs for a group or a small dataset, measured as 630 and rounded up
 _LIBRARIES = ("jax", "numpy", "mujoco", "dm_control", "gymnasium", "minari")
 
@@ -243,13 +243,15 @@ def _reward_error(dataset: Dataset, threads: int | None) -> float | None:
         for task, values in stored:
             if task not in names:
                 continue
-            distance = np.abs(values - rewards[:, names.index(task)])
+            right = rewards[:, names.index(task)].astype(values.dtype).astype(np.float64)  # rounded as the stored ones
+            distance = np.abs(values - right)
             worst = max(worst, float(distance.max()))
-            if worst > TOLERANCE:
-                at = rows.start + int(distance.argmax())
+            beyond = distance / np.maximum(1, np.abs(right))
+            if beyond.max() > TOLERANCE:
+                at = int(beyond.argmax())
                 raise DataError(
-                    f"{dataset.name}: the reward of {task} at transition {at} is off by {worst:.3g} from what its "
-                    f"physics gives; relabel the dataset"
+                    f"{dataset.name}: the reward of {task} at transition {rows.start + at} is off by "
+                    f"{distance[at]:.3g} from what its physics gives; relabel the dataset"
                 )
     return worst
 
