@@ -100,6 +100,23 @@ def test_d4rl_comes_back_as_it_went(tmp_path):
     data.export("robot-walk/made", str(tmp_path / "v1.0"), format="exorl")
 
 
+@pytest.mark.parametrize("target", ["made.hdf5", "made.parquet", "made.npz"])
+def test_data_without_rewards_comes_back_without_them(tmp_path, target):
+    made = Dataset.from_steps(STATES, TAKEN, lengths=[3, 3], task="robot-walk").save("robot-walk/made")
+    data.export(made.name, str(tmp_path / target))
+    again = brought(tmp_path / target, "robot-walk/again")
+    assert again.metadata.labelling == made.metadata.labelling == "zero"
+    assert np.array_equal(again.observations, made.observations) and not again.rewards.any()
+
+
+def test_minari_says_that_rewards_were_not_recorded():
+    import minari
+
+    made = Dataset.from_steps(STATES, TAKEN, lengths=[3, 3], task="robot-walk").save("robot-walk/made")
+    data.export(made.name, "robot/made-v0", format="minari")
+    assert "recorded without rewards" in minari.load_dataset("robot/made-v0").storage.metadata["description"]
+
+
 def test_d4rl_without_timeouts_and_next_states_says_that_cuts_are_unknown(tmp_path, capsys):
     path = hdf5(tmp_path / "pen.hdf5", steps(terminals=[0, 0, 1, 0, 0, 0]))
     assert brought(path).lengths.tolist() == [3, 2]

@@ -47,6 +47,8 @@ def write(dataset: Dataset, path: Path) -> None:
     meta = dataset.metadata
     with files.atomic(path) as part, open(part, "wb") as file:
         columns: dict[str, Any] = {name: dataset.read(name) for name in dataset.columns}
+        if not meta.has_rewards:
+            del columns["rewards"]  # zeros would be read as facts
         if meta.task_names:
             columns["task_names"] = np.array(meta.task_names)  # of fixed width: no object, no pickle
         if meta.action_low:

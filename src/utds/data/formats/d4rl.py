@@ -61,7 +61,9 @@ def write(dataset: Dataset, path: Path) -> None:
     with files.atomic(path) as part, h5py.File(part, "w") as file:
         states = dataset.read("observations")
         file["observations"], file["next_observations"] = states[rows], states[rows + 1]
-        file["actions"], file["rewards"] = dataset.raw_actions, dataset.read("rewards")
+        file["actions"] = dataset.raw_actions
+        if dataset.metadata.has_rewards:  # else zeros would be read as facts
+            file["rewards"] = dataset.read("rewards")
         file["terminals"], file["timeouts"] = dataset.read("terminations"), dataset.read("truncations")
         file["metadata/task"] = dataset.metadata.task
 

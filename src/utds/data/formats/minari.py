@@ -68,6 +68,9 @@ def write(dataset: Dataset, id: str) -> None:
     except (ValueError, TypeError):
         raise ConfigError(f"{id!r} is no id of Minari's; write it as NAMESPACE/NAME-v0") from None
     meta = dataset.metadata
+    description = meta.description or f"{meta.kind or 'data'} of {meta.task}"
+    if not meta.has_rewards:
+        description += "; recorded without rewards: all are 0"
     low, high = meta.action_low or (-1.0,) * dataset.action_size, meta.action_high or (1.0,) * dataset.action_size
     try:
         with warnings.catch_warnings(action="ignore"):  # Minari wishes for an author's e-mail, a link to code and so on
@@ -78,7 +81,7 @@ def write(dataset: Dataset, id: str) -> None:
                 observation_space=Box(-np.inf, np.inf, (dataset.observation_size,), np.float32),
                 action_space=Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32),
                 author="utds",
-                description=meta.description or f"{meta.kind or 'data'} of {meta.task}",
+                description=description,
             )
     except (ValueError, AssertionError) as error:
         raise DataError(f"Minari can't store {id}: {str(error).splitlines()[0]}") from error

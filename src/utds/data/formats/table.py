@@ -74,7 +74,9 @@ def write(dataset: Dataset, path: Path) -> None:
     vectors = {"observation": states[rows], "next_observation": states[rows + 1], "action": dataset.raw_actions}
     table = {f"{name}_{i}": values[:, i] for name, values in vectors.items() for i in range(values.shape[1])}
     episode = np.repeat(np.arange(dataset.episodes), dataset.lengths)
-    table |= {"reward": dataset.read("rewards"), "episode": episode}
+    if dataset.metadata.has_rewards:  # else zeros would be read as facts
+        table["reward"] = dataset.read("rewards")
+    table["episode"] = episode
     table |= {"step": np.arange(dataset.size) - dataset.starts[:-1][episode]}
     table |= {"terminated": dataset.read("terminations"), "truncated": dataset.read("truncations")}
     with files.atomic(path) as part:
