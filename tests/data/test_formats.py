@@ -65,11 +65,18 @@ def test_exorl_without_physics(tmp_path):
         ("episode_1_2.npz", {"discount": np.float32([1, 0, 1])}, r"discount is 0 at row 1, but the episode continues"),
         ("episode_1_2.npz", {"observation": np.full((3, 2), np.nan)}, r"observations, row 3 \(episode 1, step 0\)"),
         ("episode_00_2.npz", {}, r"have the same index"),
+        ("episode_1_0.npz", {"rows": 1}, r"episode_1_0.npz holds a start state and no step; remove it"),
+        (
+            "episode_1_2.npz",
+            {"reward": np.zeros((3, 2))},
+            r"episode_1_2.npz: reward has shape \[3, 2\]; \[n\] is needed",
+        ),
+        ("episode_1_2.npz", {"discount": np.ones((3, 2))}, r"episode_1_2.npz: discount has shape \[3, 2\]; \[n\]"),
     ],
 )
 def test_faulty_exorl_files_are_named(tmp_path, name, changes, message):
     episode(tmp_path, "episode_0_2.npz", 3, 0)
-    episode(tmp_path, name, 3, 0, **changes)
+    episode(tmp_path, name, **({"rows": 3, "first": 0} | changes))
     with pytest.raises(DataError, match=message):
         exorl.read(tmp_path).dataset(task="robot-walk")
 

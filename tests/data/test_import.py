@@ -123,7 +123,29 @@ def test_d4rl_without_timeouts_and_next_states_says_that_cuts_are_unknown(tmp_pa
     assert "episodes are told apart by terminals alone" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"terminals": [0, 0, np.nan, 0, 0, 0]}, "terminals, row 2: nan is neither true nor false"),
+        ({"terminals": np.zeros((6, 3))}, r"terminals has shape \[6, 3\]; \[n\] is needed"),
+        ({"timeouts": np.zeros((6, 3))}, r"timeouts has shape \[6, 3\]; \[n\] is needed"),
+        ({"rewards": np.zeros((6, 3))}, r"rewards has shape \[6, 3\]; \[n\] is needed"),
+    ],
+)
+def test_d4rl_flags_and_rewards_are_one_per_step(tmp_path, changes, message):
+    refused(hdf5(tmp_path / "a.hdf5", steps(**D4RL) | changes), rf"a\.hdf5: {message}")
+
+
 # OGBench
+
+
+def test_ogbench_flags_and_rewards_are_one_per_state_and_physics_keeps_its_digits(tmp_path):
+    ends, path = [0, 0, 1, 0, 0, 1], tmp_path / "cube.npz"
+    for changes in ({"rewards": np.zeros((6, 3))}, {"terminals": [0, 0, 1, 0, np.nan, 1]}):
+        np.savez(path, **steps(qpos=STATES, **({"terminals": ends} | changes)))
+        refused(path, r"cube\.npz: (rewards has shape \[6, 3\]|terminals, row 4: nan is neither)")
+    np.savez(path, **steps(terminals=ends, qpos=STATES + 1000.123456789, qvel=STATES))
+    assert brought(path).physics[:, :2].tolist() == (STATES + 1000.123456789).tolist()
 
 
 def test_ogbench_rewards_of_a_state_go_to_the_step_that_reaches_it(tmp_path):
@@ -233,6 +255,8 @@ def test_lerobot_episodes_that_change_their_task_say_so(tmp_path, capsys):
     [
         ({"total_frames": 12}, "should hold 12 frames and holds 9"),
         ({"total_episodes": 4}, "should hold 4 episodes and holds 3"),
+        ({"features": None}, "records no observation.state; it has nothing"),
+        ({"tasks": (0, np.nan, 1)}, "row 4 has no number in column 'task_index'"),
         ({"version": "v1.6"}, "LeRobot's format v1.6; v2 and v3"),
         ({"drop": ("action",)}, "records no action"),
         ({"order": [0, 1, 1, 3, 4, 5, 6, 7, 8]}, "episode 0 lacks frames or has some twice"),
@@ -274,6 +298,8 @@ def test_rlds_steps(tmp_path):
         ({"steps/is_first": [1, 0, 0, 0, 1, 0]}, "cut short or shuffled at row 2"),
         ({"steps/is_last": [0, 0, 1, 0, 0, 0]}, "cut short or shuffled at row 5"),
         ({"steps/reward": EARNED[:4]}, "reward has 4 rows, but observation has 6"),
+        ({"steps/reward": np.zeros((6, 3))}, r"reward has shape \[6, 3\]; \[n\] is needed"),
+        ({"steps/is_terminal": [0, 0, np.nan, 0, 0, 0]}, "is_terminal, row 2: nan is neither true nor false"),
         ({"steps/reward": 1.0}, "reward has no rows, but observation has 6"),
         ({"steps/observation/gripper": STATES[:4]}, "observation/state has 6 rows, but observation/gripper has 4"),
         ({"steps/observation/image": np.zeros((6, 2, 2, 3), np.uint8)}, "image holds pictures"),
@@ -342,6 +368,15 @@ def test_lists_in_a_parquet_column(tmp_path):
     pyarrow.parquet.write_table(made, tmp_path / "a.parquet")
     found = brought(tmp_path / "a.parquet", columns=("observations=state", "actions=u", "episode=ep"))
     assert found.observations.tolist() == STATES.tolist() and found.lengths.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(("role", "name"), [("reward", "r"), ("episode", "ep")])
+def test_lists_where_a_parquet_column_needs_numbers(tmp_path, role, name):
+    made = {"q": STATES[:, 0], "u": TAKEN[:, 0], "ep": [0, 0, 0, 1, 1, 1], "r": EARNED}
+    made[name] = [[0, i] for i in range(6)]
+    pyarrow.parquet.write_table(pyarrow.table(made), tmp_path / "a.parquet")
+    message = rf"a\.parquet: column '{name}' holds lists of 2 numbers; one per row is needed"
+    refused(tmp_path / "a.parquet", message, columns=("observations=q", "actions=u", f"{role}={name}"))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from utds import files
-from utds.data.columns import BLOCK
+from utds.data.columns import BLOCK, cast
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, check_arrays, flat, readable
@@ -37,8 +37,8 @@ def _recording(path: Path, found: Mapping[str, Any]) -> Recording:
         path, found, _NEEDED, _OPTIONAL, "a D4RL file has observations, actions, rewards and terminals"
     )
     states, actions = _rows("observations", found["observations"]), flat("actions", found["actions"])
-    ended = np.asarray(found["terminals"]).reshape(-1).astype(bool)
-    cut = np.asarray(found.get("timeouts", np.zeros(len(ended)))).reshape(-1).astype(bool)
+    ended = cast("terminals", found["terminals"], np.bool_, None)
+    cut = cast("timeouts", found.get("timeouts", np.zeros(len(ended))), np.bool_, None)
     marks = {"terminations": ended, "truncations": cut & ~ended}  # an end that meets the time limit is an end
     if "next_observations" not in found:
         if "timeouts" not in found:

@@ -18,7 +18,7 @@ import numpy as np
 
 from utds import files, terminal
 from utds.data.build import Builder
-from utds.data.columns import Episode
+from utds.data.columns import Episode, cast
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, check_arrays
@@ -87,13 +87,15 @@ def _episode(path: Path, steps: int) -> Episode:
     if rows != (steps + 1,):
         counts = f"{''.join(map(str, rows)) or 'no'} rows; by its name the episode has {steps} steps, so {steps + 1}"
         raise DataError(f"{path}: observation has {counts}")
-    discount = found["discount"].reshape(-1)[1:]
+    if steps < 1:
+        raise DataError(f"{path} holds a start state and no step; remove it")
+    discount, rewards = (cast(f"{path}: {name}", found[name], np.float32, None)[1:] for name in ("discount", "reward"))
     if (discount[:-1] == 0).any():
         raise DataError(f"{path}: discount is 0 at row {int(np.argmin(discount)) + 1}, but the episode continues")
     return Episode(
         observations=found["observation"],
         actions=found["action"][1:],
-        rewards=found["reward"].reshape(-1)[1:],
+        rewards=rewards,
         terminated=bool(discount[-1] == 0),
         physics=found.get("physics"),
     )

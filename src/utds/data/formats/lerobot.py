@@ -29,10 +29,10 @@ def read(folder: Path) -> Recording:
     version = str(info.get("codebase_version", "")) if isinstance(info, dict) else ""
     if not version.startswith(("v2", "v3")):
         raise DataError(f"{folder} has LeRobot's format {version or 'of no version'}; v2 and v3 can be read")
-    features = info.get("features", {})
+    features = info.get("features") or {}
     for name in (_STATE, _ACTION):
         if name not in features:
-            raise DataError(f"{folder} records no {name}; it has {', '.join(sorted(features))}")
+            raise DataError(f"{folder} records no {name}; it has {', '.join(sorted(features)) or 'nothing'}")
     columns = [_STATE, _ACTION, *_INDICES, *([_REWARD] if _REWARD in features else [])]
     found = _frames(folder, columns)
     frames, episodes = len(found[_STATE]), len(np.unique(found["episode_index"]))
@@ -75,10 +75,17 @@ def _frames(folder: Path, columns: list[str]) -> dict[str, Any]:
     with terminal.bar(f"importing {folder.name}", len(columns), "columns") as advance:
         for name in columns:
             vector = name in (_STATE, _ACTION)
-            parts = [] if vector else [parquet.column(path, name) for path in paths]
+            parts = [] if vector else [_numbers(path, name) for path in paths]
             found[name] = parquet.Stream(paths, [name]).array() if vector else np.concatenate(parts)
             advance()
     return found
+
+
+def _numbers(path: Path, name: str) -> np.ndarray:
+    """[N, 1] of a column that has a number in every row."""
+    values = parquet.column(path, name)
+    parquet.check_numbers(path, [name], [1], values)
+    return values
 
 
 def _tasks(folder: Path) -> dict[int, str]:

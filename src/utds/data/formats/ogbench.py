@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from utds.data.columns import cast
 from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, check_arrays, flat, steps_between
 from utds.errors import DataError
@@ -25,15 +26,15 @@ def read(path: Path) -> Recording:
     found = arrays.load(path)
     left = check_arrays(path, found, _NEEDED, _OPTIONAL, "an OGBench file has observations, actions and terminals")
     states = flat("observations", found["observations"])
-    last = np.asarray(found["terminals"]).reshape(-1) != 0
+    last = cast("terminals", found["terminals"], np.bool_, None)
     if not last[-1]:
         raise DataError(f"{path} ends in the middle of a trajectory; it was cut short: fetch it again")
     first = np.concatenate([[True], last[:-1]])
     lengths = steps_between(path, last, "trajectory")
     notes = [f"{len(lengths)} last actions left out: nothing follows them", *left]
-    rewards = np.asarray(found["rewards"]).reshape(-1)[~first] if "rewards" in found else None
+    rewards = cast("rewards", found["rewards"], np.float32, None)[~first] if "rewards" in found else None
     notes += [] if rewards is None else ["rewards of s moved to the step that reaches s"]
-    parts = [flat(name, found[name]).astype(np.float64) for name in ("qpos", "qvel") if name in found]
+    parts = [flat(name, found[name], np.float64) for name in ("qpos", "qvel") if name in found]
     notes += ["qpos and qvel kept as physics"] if parts else []
     return Recording(
         observations=states,

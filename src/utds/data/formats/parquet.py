@@ -89,8 +89,10 @@ def rows(path: Path) -> int:
 
 
 def column(path: Path, name: str) -> np.ndarray:
-    """[N, d] of one column, in its own dtype; whole numbers in the smallest that holds them."""
+    """[N, 1] of a column of numbers, in its own dtype; whole numbers in the smallest that holds them."""
     values = vectors(path, name, table(path, [name]).column(name))
+    if values.shape[1] != 1:
+        raise DataError(f"{path}: column {name!r} holds lists of {values.shape[1]} numbers; one per row is needed")
     if values.dtype.kind in "iu" and values.size:
         smallest = np.result_type(*map(np.min_scalar_type, (values.min(), values.max())))
         return values.astype(smallest) if smallest.kind in "iu" else values  # no integer may hold both ends

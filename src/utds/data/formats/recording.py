@@ -160,12 +160,12 @@ def refuse_pictures(name: str, array: np.ndarray) -> None:
         raise DataError(f"{name} holds pictures; only vectors of numbers can be imported: leave it out")
 
 
-def flat(name: str, values: Any) -> np.ndarray:
-    """[N, d] float32 from an array [N, …] of numbers."""
+def flat(name: str, values: Any, dtype: type = np.float32) -> np.ndarray:
+    """[N, d] from an array [N, …] of numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or array.ndim == 0:
         raise DataError(f"{name} has dtype {array.dtype} and shape {list(array.shape)}; only numbers can be imported")
     refuse_pictures(name, array)
     if len(array) == 0:
         raise DataError(f"{name} is empty; a dataset needs at least one step")
-    return cast(name, array.reshape(len(array), -1), np.float32, 0)
+    return cast(name, array.reshape(len(array), -1), dtype, 0)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from utds.data.columns import cast
 from utds.data.formats import arrays
 from utds.data.formats.recording import Recording, check_arrays, flat, steps_between
 from utds.errors import DataError
@@ -24,7 +25,7 @@ def read(path: Path) -> Recording:
     found = {name.removeprefix("steps/"): values for name, values in arrays.load(path).items()}
     states, actions = _part(path, found, "observation"), _part(path, found, "action")
     found.setdefault("is_terminal", np.zeros(len(states)))
-    marks = {name: np.asarray(found[name]).reshape(-1).astype(bool) for name in _MARKS if name in found}
+    marks = {name: cast(name, found[name], np.bool_, None) for name in _MARKS if name in found}
     given = found | marks | {"observation": states, "action": actions}
     has = "RLDS steps have observation, action, is_first and is_last"
     check_arrays(path, given, ("observation", "action", *_MARKS), ("reward",), has)
@@ -35,7 +36,7 @@ def read(path: Path) -> Recording:
         raise DataError(f"{path}: an episode is cut short or shuffled at row {row}: is_first must follow is_last")
     lengths = steps_between(path, last, "episode")
     ended = np.roll(marks["is_terminal"], -1)[~last]  # of the state that the step reaches
-    rewards = np.asarray(found["reward"]).reshape(-1)[~last] if "reward" in found else None
+    rewards = cast("reward", found["reward"], np.float32, None)[~last] if "reward" in found else None
     parts = sorted(name for name in found if name.partition("/")[0] == "observation")
     notes = [f"observations: {', '.join(parts)}"]
     return Recording(states, actions[~last], rewards, lengths, ended, notes=notes)
