@@ -370,6 +370,29 @@ def test_lists_in_a_parquet_column(tmp_path):
     assert found.observations.tolist() == STATES.tolist() and found.lengths.tolist() == [2, 2]
 
 
+@pytest.mark.parametrize("others", ["", ",q0,q1"])
+def test_names_of_columns_come_before_patterns(tmp_path, others):
+    path = table(
+        tmp_path, f"q[0],q[1],u{others}\n" + "".join(f"{i},{-i},0{',9,9' if others else ''}\n" for i in range(3))
+    )
+    found = brought(path, columns=("observations=q[0],q[1]", "actions=u"))
+    assert found.observations.tolist() == [[0, 0], [1, -1], [2, -2]]
+
+
+def test_a_table_whose_last_row_lacks_its_task_was_cut_short(tmp_path):
+    text = "q,u,ep,task\n0,0,0,reach\n1,0,0,reach\n\n2,0,1,reach\n3,0,1"
+    message = "row 4 has no column 'task'; it was cut short"
+    refused(table(tmp_path, text), message, columns=("observations=q", "actions=u", "episode=ep"), task_from="task")
+
+
+def test_a_bad_cell_is_found_by_its_row_however_long_the_table(tmp_path):
+    lines = [f"{i},0" for i in range(18_100)]
+    for bad, message in (("x,0", "could not convert string 'x' .*"), ("7", "invalid column index 1 ")):
+        lines[18_000] = bad
+        text = "\n".join(["q,u", *lines])
+        refused(table(tmp_path, text), f"{message}at row 18001[ ,]", columns=("observations=q", "actions=u"))
+
+
 @pytest.mark.parametrize(("role", "name"), [("reward", "r"), ("episode", "ep")])
 def test_lists_where_a_parquet_column_needs_numbers(tmp_path, role, name):
     made = {"q": STATES[:, 0], "u": TAKEN[:, 0], "ep": [0, 0, 0, 1, 1, 1], "r": EARNED}

@@ -10,6 +10,7 @@ state that action t reached. Without `next_observations` the state after an epis
 import csv
 import fnmatch
 import itertools
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -94,9 +95,12 @@ def _chosen(path: Path, names: list[str], columns: Mapping[str, str] | None) -> 
     for role, patterns in (COLUMNS if columns is None else columns).items():
         found: list[str] = []
         for pattern in patterns.split(","):
-            matches = [name for name in names if fnmatch.fnmatchcase(name, pattern.strip()) and name not in found]
+            pattern = pattern.strip()
+            # A name is meant as it stands, also one such as q[0], which as a pattern would stand for q0.
+            fitting = [name for name in names if name == pattern] or fnmatch.filter(names, pattern)
+            matches = [name for name in fitting if name not in found]
             if not matches and columns is not None:
-                raise DataError(f"{path} has no column {pattern.strip()!r} ({role}); it has {', '.join(names)}")
+                raise DataError(f"{path} has no column {pattern!r} ({role}); it has {', '.join(names)}")
             found += matches
         for name in found:
             if names.count(name) > 1:
@@ -147,6 +151,7 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
     """These columns of a text file as float64, some rows at a time."""
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         next(file, None)
+        seen = 0
         while lines := list(itertools.islice(file, BLOCK)):
             try:
                 values = _loadtxt(lines, columns)
@@ -154,10 +159,17 @@ def _rows(path: Path, columns: Sequence[int]) -> Iterator[np.ndarray]:
                 try:
                     values = _loadtxt(lines, columns, converters=_number)
                 except (ValueError, IndexError) as error:
-                    why = str(error).splitlines()[0]
+                    why = _counted(str(error).splitlines()[0], seen)
                     raise DataError(f"{path} can't be read as a table of numbers: {why}") from None
+            seen += len(values)
             if len(values):
                 yield values
+
+
+def _counted(why: str, seen: int) -> str:
+    """NumPy's message with the row of the table, from 1 on; NumPy counts text that is no number from 0."""
+    first = int(why.startswith("could not convert"))
+    return re.sub(r"at row (\d+)", lambda match: f"at row {seen + first + int(match[1])}", why)
 
 
 def _loadtxt(lines: list[str], columns: Sequence[int], **options: Any) -> np.ndarray:
@@ -180,7 +192,13 @@ def _text(path: Path, name: str) -> np.ndarray:
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.reader(file)
         at = [column.strip() for column in next(rows)].index(name)
-        found = [row[at].strip() for row in rows if len(row) > at]
+        found = []
+        for row in filter(None, rows):
+            if len(row) <= at:
+                raise DataError(
+                    f"{path}: row {len(found) + 1} has no column {name!r}; it was cut short: fetch it again"
+                )
+            found.append(row[at].strip())
     return np.array(found)
 
 
