@@ -216,11 +216,11 @@ def run_python(path: str, prefix: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigError(f"{path}{_line_in(str(spec.origin), error)}: {_said(error)}") from error
+        raise ConfigError(f"{path}{line_in(str(spec.origin), error)}: {said(error)}") from error
     return module
 
 
-def _line_in(path: str, error: Exception) -> str:
+def line_in(path: str, error: Exception) -> str:
     """The line of a file that led to an error, the innermost one; nothing where it has no part in it."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     if isinstance(error, SyntaxError) and error.filename == path:
@@ -228,7 +228,7 @@ def _line_in(path: str, error: Exception) -> str:
     return f", line {lines[-1]}" if lines else ""
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
     """An error's message in one line, with its name where it isn't one of ours."""
     message = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     return message if isinstance(error, Error) else f"{type(error).__name__}: {message}"

@@ -79,6 +79,10 @@ def test_a_function_sees_rows_that_belong_together(coded):
         (lambda s, a, t: s, r"gave shape \[9, 2\] for 9 transitions"),
         (lambda s, a, t: 1.0, r"gave shape \[\] for 9"),
         (lambda s, a, t: np.where(np.arange(len(a)) == 4, np.nan, 0), "gave nan for transition 4"),
+        (lambda s, a: s[:, 0], r"the reward function function:<lambda>@\w+ failed: TypeError: .* positional arguments"),
+        (lambda s, a, t: s[:, 9], r"<lambda>@\w+, line \d+ failed: IndexError: index 9 is out of bounds"),
+        (lambda s, a, t: np.array(["x"] * len(a)), "gave numbers of dtype <U1; it must give real ones"),
+        (lambda s, a, t: 1j * s[:, 0], "gave numbers of dtype complex"),
     ],
 )
 def test_a_function_that_gives_nonsense_is_refused(coded, function, message):
@@ -429,7 +433,9 @@ def test_goals_give_distances_or_successes(coded):
 
 
 @pytest.mark.parametrize(
-    "text", ["goal:", "goal:x=1", "goal:0", "goal:-1=2", "goal:0=nan", "goal:0=1,radius=0", "learned:depth=2",
+    "text", ["goal:", "goal:x=1", "goal:0", "goal:-1=2", "goal:0=nan", "goal:0=1,radius=0", "goal:0=1,radius=nan",
+             "goal:0=1,radius=inf", "goal:0=0.5,0=9", "goal:0=0.5,00=9", "learned:penalty=1,penalty=2",
+             "learned:depth=2",
              "learned:steps=many", "zero:1", "known:", "function:f@12", "file.txt:f"]
 )  # fmt: skip
 def test_labellings_that_make_no_sense_are_refused(text):
@@ -483,6 +489,13 @@ def test_labels_that_are_no_numbers_are_refused_by_their_row(record, monkeypatch
     monkeypatch.setitem(domains._DOMAINS, "pointmass", broken)
     with pytest.raises(DataError, match=r"labels of pointmass-reach-top-right, row 0 \(episode 0, step 0\): nan"):
         share(main, other)
+
+
+def test_a_function_in_a_file_that_fails_is_named_with_its_line(tmp_path, coded):
+    (tmp_path / "mine.py").write_text("def reach(s, a, t):\n    x = 0\n    return 1 / x\n")
+    with pytest.raises(DataError, match=r"mine\.py:reach@\w+, line 3 failed: ZeroDivisionError: ") as caught:
+        labelling.make(f"{tmp_path}/mine.py:reach").label(coded(0, [3]), "mine")
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("code", "message"), [("x = 1", "has no function 'f'"), ("1 / 0", "ZeroDivisionError")])

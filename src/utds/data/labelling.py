@@ -246,17 +246,27 @@ class FunctionReward(Labelling):
         meta, rewards = dataset.metadata, np.empty(dataset.size, np.float32)
         for where, observations, actions, next_observations in dataset.blocks():
             raw = to_raw(actions, meta.action_low, meta.action_high)
-            given = np.asarray(self.function(observations, raw, next_observations))
+            given = self._called(observations, raw, next_observations)
             if given.shape != (len(actions),):
                 raise DataError(
                     f"the reward function gave shape {list(given.shape)} for {len(actions)} transitions; "
                     f"it must give one number per transition: [{len(actions)}]"
                 )
+            if not np.can_cast(given.dtype, np.float32, "same_kind"):
+                raise DataError(f"the reward function gave numbers of dtype {given.dtype}; it must give real ones")
             rewards[where] = given
             if (bad := first_true(~np.isfinite(rewards[where]))) is not None:
                 row = where.start + bad
                 raise DataError(f"the reward function gave {rewards[row]} for transition {row} of {dataset.name}")
         return rewards
+
+    def _called(self, *given: np.ndarray) -> np.ndarray:
+        try:
+            return np.asarray(self.function(*given))
+        except Exception as error:
+            code = getattr(self.function, "__code__", None) or getattr(type(self.function).__call__, "__code__", None)
+            line = "" if code is None else files.line_in(code.co_filename, error)
+            raise DataError(f"the reward function {self.identity}{line} failed: {files.said(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -313,11 +323,15 @@ def _goal(text: str) -> GoalReward:
         try:
             if name == "radius":
                 radius = float(value)
-            else:
-                goal[int(name)] = float(value)
+                continue
+            feature, position = int(name), float(value)
         except ValueError:
             raise ConfigError(f"rewards={text!r}: {name}={value} is no feature=number; write goal:0=0.5") from None
-    if not goal or min(goal) < 0 or not all(map(math.isfinite, goal.values())) or (radius is not None and radius <= 0):
+        if feature in goal:
+            raise ConfigError(f"rewards={text!r} gives feature {feature} twice; leave one of them out")
+        goal[feature] = position
+    near = radius is None or 0 < radius < math.inf
+    if not goal or min(goal) < 0 or not all(map(math.isfinite, goal.values())) or not near:
         raise ConfigError(f"rewards={text!r}: name features from 0 on and a positive radius, such as goal:0=0.5")
     return GoalReward(tuple(sorted(goal.items())), radius)
 
@@ -331,7 +345,10 @@ def split_options(text: str, argument: str) -> tuple[str, dict[str, str]]:
     pairs = [pair.partition("=") for pair in rest.split(",")] if colon else []
     if not all(key and equals and value for key, equals, value in pairs):
         raise ConfigError(f"{argument}={text!r}: write options as name:option=value,option=value")
-    return name, {key.strip(): value.strip() for key, _, value in pairs}
+    options = {key.strip(): value.strip() for key, _, value in pairs}
+    if len(options) < len(pairs):
+        raise ConfigError(f"{argument}={text!r} gives an option twice; leave one of them out")
+    return name, options
 
 
 def with_options(kind: Callable[..., T], text: str, argument: str) -> T:
