@@ -23,6 +23,13 @@ TASK = "tinymass-reach-top-left"
 OPTIONS = {"copies": 4, "warmup": 160, "batch_size": 32, "width": 16, "evaluate_every": 320, "evaluation_episodes": 2}
 
 
+def test_steps_that_end_before_the_warm_up_leave_the_folder_to_the_corrected_ones(tmp_path):
+    with pytest.raises(ConfigError, match="steps=320 end before the warm-up of 10000 does"):
+        Collection(tmp_path / "c", Collect(TASK, steps=320, **OPTIONS | {"warmup": 10_000}))
+    assert not (tmp_path / "c").exists()
+    Collection(tmp_path / "c", Collect(TASK, steps=320, **OPTIONS))
+
+
 def test_replay_gives_n_step_transitions_within_episodes(tiny):
     config = Collect(TASK, copies=2, n_step=3, discount=0.9, batch_size=200)
     replay = Replay(tiny, 1, config, capacity=3)

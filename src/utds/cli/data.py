@@ -270,8 +270,6 @@ def collect(
                 held.enter_context(store.claim(f"{config.task}/{kind}", overwrite=overwrite))
         collection = Collection(out or Path("collections") / f"{config.task}-{config.seed}", config)
         held.enter_context(collection.lock())
-        if collection.total_steps < config.warmup:
-            raise ConfigError(f"steps={config.steps} end before the warm-up of {config.warmup} does; ask for more")
         collection.run()
         policies = collection.ladder()
         if ladder is not None:

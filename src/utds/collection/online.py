@@ -51,6 +51,8 @@ class Collection:
             raise ConfigError(f"n_step={config.n_step} is more than the {self.domain.steps} steps of an episode")
         self._round_steps = config.copies * self.domain.steps
         self._rounds = -(-config.steps // self._round_steps)
+        if self.total_steps < config.warmup:  # before the folder is claimed with options that make no sense
+            raise ConfigError(f"steps={config.steps} end before the warm-up of {config.warmup} does; ask for more")
         self._algo = learner(config)
         self._shared = self._shared_rounds()
         self._replay = Replay(self.domain, self._task, config, len(self._shared) + self._rounds)
