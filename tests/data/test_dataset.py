@@ -26,6 +26,15 @@ def arrays(**changes) -> dict:
     return found | changes
 
 
+@pytest.mark.parametrize("value", [np.nan, 1e300])
+def test_a_bad_last_state_is_named_where_the_episode_does_not_chain(value):
+    states = np.arange(12.0).reshape(6, 2)
+    reached = states + 2
+    reached[5, 0], reached[1] = value, 9  # the step after row 1 leaves another state
+    with pytest.raises(DataError, match=r"next_observations, row 5 \(episode 0, step 5\), feature 0: (nan|inf)"):
+        Dataset.from_arrays(states, np.zeros((6, 1)), np.zeros(6), next_observations=reached)
+
+
 def test_columns_bounds_and_returns():
     data = Dataset.from_arrays(**arrays(), task="walk")
     assert (data.size, data.episodes, data.observation_size, data.action_size) == (5, 2, 2, 1)

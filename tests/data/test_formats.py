@@ -122,6 +122,16 @@ def test_damaged_array_files_end_in_one_line(tmp_path, kept):
     assert "\n" not in str(caught.value)
 
 
+def test_a_damaged_compressed_array_file_ends_in_one_line(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, observations=np.zeros((9, 2)), actions=np.zeros((8, 1)), rewards=np.zeros(8))
+    damaged = bytearray(path.read_bytes())
+    damaged[30 + int.from_bytes(damaged[26:28], "little") + int.from_bytes(damaged[28:30], "little")] = 0xFF
+    path.write_bytes(damaged)  # the first byte of what was compressed
+    with pytest.raises(DataError, match=r"a\.npz is damaged"):
+        arrays.read(path)
+
+
 def test_the_robot_of_a_known_task_is_checked(tmp_path):
     episode(tmp_path, "episode_0_2.npz", 3, 0)
     with pytest.raises(DataError, match="observations have 2 numbers per row, but walker has 24"):

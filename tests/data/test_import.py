@@ -536,6 +536,19 @@ def test_several_sources_at_once_share_their_bounds_and_fail_together(tmp_path, 
     assert len(list(store.listed())) == 2
 
 
+def test_bounds_that_cannot_be_found_name_the_source(tmp_path):
+    first = hdf5(tmp_path / "a.hdf5", steps(**D4RL))
+    second = hdf5(tmp_path / "b.hdf5", steps(**D4RL) | {"actions": np.where(TAKEN == 0.2, np.nan, TAKEN)})
+    with pytest.raises(DataError, match=r"b\.hdf5: actions, row 1 \(episode 0, step 1\), feature 0: nan"):
+        data.import_((str(first), "x/y", str(second), "x/z"), actions="auto")
+
+
+def test_actions_that_float32_rounded_beyond_one_are_clipped(tmp_path):
+    path = hdf5(tmp_path / "a.hdf5", steps(**D4RL) | {"actions": np.float32([[1.000001]] * 5 + [[-1.000001]])})
+    for bounds in (None, "-1:1"):
+        assert abs(brought(path, f"a/{bounds is None}", actions=bounds).actions).max() == 1
+
+
 def test_minari_gets_the_robots_unit_and_the_environment(record):
     import minari
 

@@ -49,7 +49,7 @@ KNOWN = "known"  # the labelling of rewards that are facts: recorded, or recompu
 ZERO = "zero"  # of data without rewards: all are 0
 MARGIN = 0.05  # of the range seen in the data, on either side of bounds found from data
 BOUNDS_FOUND = f"action bounds found from the data, with a margin of {MARGIN:.0%}"  # as descriptions say it
-_ROUNDING = 1e-5  # in units of [-1, 1]: how far float32 may round beyond a bound
+ROUNDING = 1e-5  # in units of [-1, 1]: how far float32 may round beyond a bound
 
 Bounds = tuple[np.ndarray, np.ndarray]  # low [A], high [A], float64
 
@@ -187,7 +187,7 @@ def to_unit(actions: np.ndarray, low: np.ndarray, high: np.ndarray, lengths: np.
     scaled = np.empty(actions.shape, np.float32)
     for begin in range(0, len(actions), BLOCK):
         part = 2 * (actions[begin : begin + BLOCK].astype(np.float64) - low) / (high - low) - 1
-        outside = ~(np.abs(part) <= 1 + _ROUNDING)
+        outside = ~(np.abs(part) <= 1 + ROUNDING)
         if outside.any():
             row, feature = np.argwhere(outside)[0]
             raise DataError(
@@ -338,7 +338,8 @@ def check_chained(reached: np.ndarray, left: np.ndarray, lengths: np.ndarray, fi
     ends = last[low:high] - first
     if np.count_nonzero(differs) == np.count_nonzero(differs[ends]):
         return
-    for name, given, begin in (("observations", left, first + 1), ("next_observations", reached, first)):
+    # What was reached comes first: it may be an episode's last state, which no step of it leaves.
+    for name, given, begin in (("next_observations", reached, first), ("observations", left, first + 1)):
         check_finite(name, given, lengths, 0, begin)  # a NaN differs from itself: it would be called a broken chain
     broken = differs.any(axis=1)
     broken[ends] = False

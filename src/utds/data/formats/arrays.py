@@ -5,6 +5,7 @@ Beside these it may hold `task_names`, and `action_low` and `action_high` in the
 
 import contextlib
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -122,5 +123,5 @@ def understood(path: Path) -> Iterator[None]:
                 f"{path} holds a Python object, not numbers; refused, since loading it could run code"
             ) from None
         raise DataError(f"{path} is no array file: {error}") from error
-    except (zipfile.BadZipFile, EOFError, AttributeError, TypeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, AttributeError, TypeError) as error:
         raise DataError(f"{path} is damaged or no .npz file ({error}); fetch it again") from error

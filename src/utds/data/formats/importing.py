@@ -10,7 +10,7 @@ from typing import Any
 
 from utds.data import ids, store
 from utds.data.build import ActionBounds
-from utds.data.columns import BOUNDS_FOUND, bounds_found
+from utds.data.columns import BOUNDS_FOUND, bounds_found, check_finite
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays, d4rl, exorl, lerobot, minari, ogbench, rlds, table
 from utds.data.formats.recording import Recording
@@ -102,7 +102,9 @@ def load(
     bounds: ActionBounds = options.actions
     if bounds == "auto":
         actions = [recording.actions for _, _, _, recording in found]
-        for (source, *_), other in zip(found, actions, strict=True):
+        for (source, _, _, recording), other in zip(found, actions, strict=True):
+            with _naming(source):
+                check_finite("actions", other, recording.lengths, 0)
             if other.shape[1] != actions[0].shape[1]:
                 counts = f"{found[0][0]} has {actions[0].shape[1]} actions per step and {source} has {other.shape[1]}"
                 raise DataError(f"{counts}: import them one by one")

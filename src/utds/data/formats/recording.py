@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from utds.data.build import ActionBounds, Builder, Marks, arranged, steps_arranged
-from utds.data.columns import COLUMNS, ZERO, cast
+from utds.data.columns import COLUMNS, ROUNDING, ZERO, cast
 from utds.data.dataset import Dataset
 from utds.errors import DataError
 
@@ -80,7 +80,8 @@ class Recording:
         """A checked dataset; `bounds` of the actions come before those that the file names."""
         bounds = self.bounds if bounds is None else bounds
         least, most = (float(found(self.actions)) if len(self.actions) else 0.0 for found in (np.min, np.max))
-        if bounds is None and (least < -1 or most > 1):
+        beyond = 0.0 if bounds is not None else max(-least, most) - 1
+        if beyond > ROUNDING:
             raise DataError(
                 f"its actions lie between {least:g} and {most:g}, not in [-1, 1]; say what the robot takes with "
                 f"--actions LOW:HIGH, or find it in the data with --actions auto"
@@ -91,7 +92,7 @@ class Recording:
         described = _of_domain(metadata["task"], self) if "task" in metadata else {}
         return Dataset.from_arrays(
             self.observations,
-            self.actions,
+            np.clip(self.actions, -1, 1) if beyond > 0 else self.actions,
             rewards,
             terminations=self.terminations,
             lengths=self.lengths,
