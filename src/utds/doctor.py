@@ -21,6 +21,7 @@ EXTRAS = {  # extra -> the modules that it brings, and what it is for
     "onnx": (("onnx", "onnxruntime"), "utds export"),
     "video": (("imageio", "imageio_ffmpeg"), "utds evaluate --video"),
     "parquet": (("pyarrow",), "parquet tables and LeRobot folders"),
+    "download": (("huggingface_hub",), "utds data import --download"),
     "tensorboard": (("tensorboard",), "utds train --logger tensorboard"),
     "wandb": (("wandb",), "utds train --logger wandb"),
     "ray": (("ray",), "utds benchmark run --engine ray"),

@@ -1,5 +1,7 @@
 """Imports and exports: hand-made files against rows written down by hand."""
 
+import sys
+
 import minari
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from utds.data import store
 from utds.data.dataset import Dataset
 from utds.data.formats import arrays, d4rl, exorl, importing
 from utds.data.formats import minari as minari_format
-from utds.errors import DataError
+from utds.errors import DataError, MissingExtra
 
 
 def episode(folder, name: str, rows: int, first: float, last_discount: float = 1.0, **changes) -> None:
@@ -215,6 +217,30 @@ def test_minari_datasets_that_cannot_be_used_say_why(root):
         store.load("robot/words-v0")
     with pytest.raises(DataError, match="Minari can't load robot/absent-v0"):
         minari_format.read("robot/absent-v0")
+
+
+def test_downloads_say_what_they_lack_in_one_line(monkeypatch):
+    with pytest.raises(
+        DataError, match=r"Minari can't load pen/absent-v0: it isn't under .* fetch it with --download$"
+    ):
+        minari_format.read("pen/absent-v0")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    monkeypatch.delitem(sys.modules, "minari.storage.remotes.huggingface", raising=False)
+    with pytest.raises(MissingExtra, match=r"needs huggingface_hub: pip install 'utds\[download\]'$"):
+        minari_format.read("pen/absent-v0", download=True)
+
+
+@pytest.mark.parametrize("error", [ConnectionError("no route\nto host"), RuntimeError("")])
+def test_a_failed_download_is_one_line(monkeypatch, error):
+    def fail(id):
+        raise error
+
+    monkeypatch.setattr("minari.storage.hosting.download_dataset", fail)
+    with pytest.raises(
+        DataError, match=r"Minari can't download pen/absent-v0 \(\w+: .*\); check the network"
+    ) as caught:
+        minari_format.read("pen/absent-v0", download=True)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_truncated_minari_file_ends_in_one_line(root):

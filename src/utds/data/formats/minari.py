@@ -10,22 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from utds import terminal
+from utds import files, terminal
+from utds.data import ids
 from utds.data.build import Builder
 from utds.data.columns import Episode, Metadata, bounds_text
 from utds.data.dataset import Dataset
 from utds.data.formats.recording import Recording, refuse_pictures
-from utds.errors import ConfigError, DataError
+from utds.errors import ConfigError, DataError, MissingExtra
 
 
 def read(id: str, download: bool = False) -> Recording:
     """The Minari dataset of that id; with `download` it is fetched from Minari's server where it isn't stored yet."""
-    import minari
-
-    try:
-        source = minari.load_dataset(id, download=download)
-    except (FileNotFoundError, ValueError, KeyError, AttributeError) as error:
-        raise DataError(f"Minari can't load {id}: {str(error).splitlines()[0]}") from error
+    source = _loaded(id, download)
     bounds = _bounds(id, source.action_space)
     builder, notes = Builder(), ["observations flattened in the order of their space"]
     try:
@@ -55,6 +51,32 @@ def read(id: str, download: bool = False) -> Recording:
             )
             found.actions = np.clip(found.actions, low, high)
     return found
+
+
+def _loaded(id: str, download: bool) -> Any:
+    """Minari's own object for the dataset."""
+    import minari
+
+    try:
+        return minari.load_dataset(id, download=download)
+    except ImportError:
+        if not download:
+            raise
+        raise MissingExtra(
+            "downloading Minari's datasets needs huggingface_hub: pip install 'utds[download]'"
+        ) from None
+    except (ValueError, KeyError, AttributeError) as error:
+        raise DataError(f"Minari can't load {id}: {str(error).splitlines()[0]}") from error
+    except Exception as error:
+        if download:  # whatever the library that downloads raises, such as without a network
+            raise DataError(
+                f"Minari can't download {id} ({files.said(error)}); check the network and the id"
+            ) from error
+        if not isinstance(error, FileNotFoundError):
+            raise
+        raise DataError(
+            f"Minari can't load {id}: it isn't under {ids.root()}; check the id, or fetch it with --download"
+        ) from None
 
 
 def write(dataset: Dataset, id: str) -> None:
