@@ -73,6 +73,41 @@ def test_a_csv_of_an_earlier_version_does_not_tell_fields(tmp_path, write_run):
     assert line.startswith("UTDS: 1 runs of a CSV that an earlier version wrote don't tell their preset and fields")
 
 
+def test_returns_without_a_reference_stay_out_of_the_mean_of_scores(tmp_path):
+    """Shares of the first task gain a point; the second has no scores, so its 800 units of return don't count."""
+    path = tmp_path / "results.csv"
+    lines = [
+        f"d,d-{task},k,{source},utds,{seed},20,{returns},{score}"
+        for seed in (0, 1)
+        for task, source, returns, score in (
+            ("a", "own data", 500, 50),
+            ("a", "b", 510, 51),
+            ("b", "own data", 100 + seed, ""),
+            ("b", "a", 900 + seed, ""),
+        )
+    ]
+    path.write_text(HEAD.replace("\n", ",final_score\n") + "\n".join(lines) + "\n")
+    found = report.study([path])
+    gain = findings.gain(found, "utds")
+    assert gain.settings == 1 and gain.gain.value == pytest.approx(1)
+    assert "+1.0 points" in text.title(found, gain) and "+800.0" in text.to_markdown(found)  # listed beside its own
+    page = report.page.render(found)
+    assert "d-b" not in page.partition('id="gains"')[2].partition('id="bars"')[0]
+
+
+def test_a_run_in_returns_is_not_held_against_one_in_scores(tmp_path):
+    """Of one task: a file of scores and one that lacks them. CQL's runs are compared, UTDS's are listed alone."""
+    path = tmp_path / "results.csv"
+    rows = ("own data,utds,0,20,500,50", "b,utds,0,20,900,", "own data,cql,0,20,500,50", "b,cql,0,20,600,60")
+    other = "d,d-b,k,own data,cql,0,20,500,50\n"
+    path.write_text(HEAD.replace("\n", ",final_score\n") + "".join(f"d,d-a,k,{row}\n" for row in rows) + other)
+    found = report.study([path])
+    assert findings.gain(found, "utds") is None and findings.gain(found, "cql").gain.value == pytest.approx(10)
+    together = findings.aggregates(found, "final", findings.EVERYTHING)
+    assert {row.algorithm for row in together.rows} == {"cql"} and "850" not in text.to_markdown(found)
+    assert "850" not in report.page.render(found)
+
+
 def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
     path = tmp_path / "results.csv"
     lines = (

@@ -134,8 +134,8 @@ class Plot:
 def bars(study: Study, main: Setting) -> Markup:
     """Final scores by source, a bar per algorithm, in front of a shaded bar: the score with nothing shared."""
     sources = [s for s in study.settings if s.main == main and s.source != OWN]
-    labels = [label for label in study.sharing if any((s, label) in study.outcomes for s in sources)]
-    outcomes = [study.outcomes[s, a] for s in sources for a in labels if (s, a) in study.outcomes]
+    labels = [label for label in study.sharing if any((s, label) in study.compared for s in sources)]
+    outcomes = [study.compared[s, a] for s in sources for a in labels if (s, a) in study.compared]
     alone = [study.single(main, label) for label in labels]
     recorded = [np.array(study.recorded(main) or [], np.float64)]
     y = _range(study, [outcome.final for outcome in (*outcomes, *alone) if outcome] + recorded)
@@ -145,7 +145,7 @@ def bars(study: Study, main: Setting) -> Markup:
     width = 0.8 / len(labels)
     for i, setting in enumerate(sources):
         for j, (label, single) in enumerate(zip(labels, alone, strict=True)):
-            if outcome := study.outcomes.get((setting, label)):
+            if outcome := study.compared.get((setting, label)):
                 _bar(plot, i + 0.1 + j * width, width, outcome, single, look_of(study, label))
         for row, words in enumerate(_lines(setting.source)):
             plot.text(plot.px(i + 0.5), plot.height - 22 + 12 * row, words, "tick mid")
@@ -172,7 +172,7 @@ def _bar(plot: Plot, left: float, width: float, outcome: Outcome, single: Outcom
 
 def curves(study: Study, setting: Setting) -> Markup:
     """Scores along training: the mean over seeds within the lowest and highest; thin lines: trained without sharing."""
-    mine = [study.outcomes[setting, label] for label in study.algorithms if (setting, label) in study.outcomes]
+    mine = [study.compared[setting, label] for label in study.algorithms if (setting, label) in study.compared]
     alone = {c.algorithm: c for outcome in mine if (c := study.single(setting, outcome.algorithm)) and c is not outcome}
     y = _range(study, [outcome.curves.ravel() for outcome in (*mine, *alone.values())])
     last = max(float(outcome.steps[-1]) for outcome in mine)

@@ -96,7 +96,7 @@ def paired(study: Study, algorithm: str, scope: str) -> list[tuple[Outcome, Outc
     """(with sharing, without) for every setting that has both: of one source, or of several where no other ran."""
     both = [
         (outcome, alone)
-        for (setting, label), outcome in study.outcomes.items()
+        for (setting, label), outcome in study.compared.items()
         if label == algorithm and setting.source != OWN and scope in (EVERYTHING, setting.domain)
         if (alone := study.single(setting, algorithm))
     ]
@@ -154,7 +154,7 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     """Every algorithm on the settings that all of them have, and what each reduces to when nothing is shared."""
     shared = [s for s in study.settings if s.source != OWN and scope in (EVERYTHING, s.domain)]
     shared = [s for s in shared if s.pairs] or shared
-    has = {label: {s for s in shared if (s, label) in study.outcomes} for label in study.sharing}
+    has = {label: {s for s in shared if (s, label) in study.compared} for label in study.sharing}
     compared = [label for label in study.sharing if 2 * len(has[label]) >= len(shared)]
     common = tuple(s for s in shared if all(s in has[label] for label in compared))
     if not compared or not common:
@@ -163,7 +163,9 @@ def aggregates(study: Study, which: str, scope: str) -> Aggregates | None:
     rows = [(label, False, [study.outcomes[s, label] for s in common]) for label in compared]
     whole: dict[str, list[Outcome]] = {}
     for label in compared:
-        singles = [single for main in mains if (single := study.single(main, label))]
+        singles = [
+            single for main in mains if (single := study.single(main, label)) and single.measure == study.measure
+        ]
         if len(singles) == len(mains):
             whole[singles[0].algorithm] = singles
     rows += [(label, True, singles) for label, singles in whole.items()]

@@ -117,7 +117,7 @@ def _maps(study: Study, domain: str) -> Iterator[dict[str, Any]]:
     """The heat maps of a domain, one per algorithm, all on one scale."""
     gains: dict[str, dict[Setting, dict[str, Interval]]] = {}
     singles: dict[str, str] = {}
-    for (setting, label), outcome in study.outcomes.items():
+    for (setting, label), outcome in study.compared.items():
         alone = study.single(setting, label)
         if label in study.sharing and setting.domain == domain and setting.source != OWN and alone:
             each = {which: aggregate.welch(outcome.runs(which), alone.runs(which)) for which in WHICH}

@@ -142,6 +142,11 @@ class Study:
         """Settings of the figures, in the order of domains, tasks, kinds and sources, as outcomes are."""
         return tuple(dict.fromkeys(c.setting for c in self.outcomes.values() if c.role == "figure"))
 
+    @cached_property
+    def compared(self) -> dict[tuple[Setting, str], Outcome]:
+        """The outcomes in the study's measure: plain returns beside scores are listed, and never averaged with them."""
+        return {key: outcome for key, outcome in self.outcomes.items() if outcome.measure == self.measure}
+
     @property
     def domains(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(setting.domain for setting in self.settings))
@@ -151,11 +156,13 @@ class Study:
         name, _, rest = algorithm.partition(" · ")
         known = algorithms.entries().get(name)  # none where this version doesn't know the algorithm
         own = ", ".join(word for word in rest.split(", ") if not word.startswith(OF_SHARING))
+        shared = self.outcomes.get((setting, algorithm))
         for words in dict.fromkeys((rest, own)):
             for single in (name, known.single_task if known else name):
                 label = f"{single} · {words}" if words else single
-                if (setting.main, label) in self.outcomes:
-                    return self.outcomes[setting.main, label]
+                found = self.outcomes.get((setting.main, label))
+                if found and (shared is None or shared.measure == found.measure):
+                    return found
         return None
 
     @cached_property
