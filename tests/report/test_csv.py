@@ -108,6 +108,23 @@ def test_a_run_in_returns_is_not_held_against_one_in_scores(tmp_path):
     assert "850" not in report.page.render(found)
 
 
+def test_runs_of_two_people_under_one_path(tmp_path):
+    """And of one file that names no run: what isn't of one algorithm and one set of fields is told apart."""
+    head = HEAD.replace("\n", ",run,config\n")
+    row = 'walker,walker-walk,medium,{source},{name},{seed},5000,{returns},{run},"{{""fields"":{{}}}}"\n'
+    for number, name in enumerate(("utds", "cql")):
+        rows = [
+            row.format(source=source, name=name, seed=0, returns=500, run=run)
+            for source, run in (("own data", "runs/a"), ("run", "runs/b"))
+        ]
+        (tmp_path / f"{number}.csv").write_text(head + "".join(rows))
+    found = report.study([tmp_path / "0.csv", tmp_path / "1.csv"])
+    assert found.algorithms == ("utds", "cql") and len(found.outcomes) == 4
+    alone = [row.format(source="own data", name=name, seed=0, returns=500, run="") for name in ("utds", "cql")]
+    (tmp_path / "empty.csv").write_text(head + "".join(alone))
+    assert report.study([tmp_path / "empty.csv"]).algorithms == ("utds", "cql")
+
+
 def test_labels_stay_and_other_numbers_of_steps_stay_apart(tmp_path):
     path = tmp_path / "results.csv"
     lines = (

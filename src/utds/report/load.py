@@ -245,10 +245,11 @@ def _on_the_command_line(config: dict[str, Any]) -> bool:
 
 def labels_of(results: list[Result]) -> list[tuple[str, Role]]:
     """A label and a role for every result; what most runs of an algorithm have in common goes without saying."""
-    told: dict[Path, Result] = {}  # a run counts once, though a CSV has a row for each of its seeds
+    told: dict[Hashable, Result] = {}  # a run counts once, though a CSV has a row for each of its seeds
     for result in results:
-        if result.unlike is None:
-            told.setdefault(result.path, result)
+        if result.unlike is None:  # two people's runs may have one path
+            asked = json.dumps([result.fields, pool_of(result)], sort_keys=True)
+            told.setdefault((result.path, result.algorithm, asked), result)
     fields = _usual(told.values(), lambda r: r.algorithm, lambda r: r.fields)
     pools = _usual(told.values(), lambda r: (r.algorithm, r.source == OWN), pool_of)
     # Own data alone, being less, may take fewer steps.
