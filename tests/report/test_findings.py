@@ -149,6 +149,14 @@ def test_seeds_of_several_folders_join(tmp_path, write_run):
     ]  # folders in the order of their names
 
 
+def test_datasets_that_end_alike_are_no_seeds_of_one_setting(tmp_path, write_run):
+    for seed, day in enumerate(("monday", "tuesday")):
+        folder = write_run(tmp_path / day, MAIN, (), "utds", (60.0,), first_seed=seed)
+        alter(folder, sources=[{"id": f"{day}/medium", "digest": day, "transitions": 1000}])
+    kinds = {setting.kind: list(c.seeds) for (setting, _), c in report.study([tmp_path]).outcomes.items()}
+    assert kinds == {"monday/medium": [0], "tuesday/medium": [1]}
+
+
 def test_missing_cells_and_seeds_are_named(tmp_path, tree):
     tree(a=((), "utds", (40, 50)), b=(OTHER, "utds", (70,)), c=(("walker-flip/replay",), "cql", (10, 20)))
     assert set(report.study([tmp_path]).missing) == {

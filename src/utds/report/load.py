@@ -134,7 +134,7 @@ def _result(path: Path, config: dict[str, Any]) -> Result:
         path=path,
         domain=domain,
         task=config["task"],
-        kind=own["id"].rpartition("/")[2],
+        kind=own["id"].removeprefix(f"{config['task']}/"),  # ids of one's own stay whole: monday/medium
         source=" + ".join(sorted(short)) or OWN,
         config=config | {"episodes": cell.get("episodes", config.get("episodes"))},
         version=run_files.version(path),
