@@ -189,6 +189,39 @@ def test_all_sources_at_once_have_a_column(benchmark_tree):
     assert sources == {"own data", "stand", "walk", "run", "flip", ALL}
 
 
+@pytest.mark.parametrize(
+    ("shared", "source"),
+    [
+        (("walk/replay", "run/replay", "flip/replay"), ALL),
+        (("walk/replay", "run/replay"), "run + walk"),
+        (("walk/replay", "walk/medium"), "walk + walk/medium"),
+        (("walk/replay", "run/replay", "flip/medium"), "flip/medium + run + walk"),
+    ],
+)
+def test_all_others_are_all_tasks_of_the_robot(tmp_path, write_run, shared, source):
+    """Whatever else is in the tree; and a CSV tells which they are, so nothing is taken for all of another tree."""
+    write_run(tmp_path / "run", "walker-stand/medium", [f"walker-{name}" for name in shared], scores=(50.0,))
+    assert [setting.source for setting in report.study([tmp_path]).settings] == [source]
+    path = tmp_path / "results.csv"
+    path.write_text(table.to_csv(report.study([tmp_path])))
+    assert next(csv.DictReader(path.read_text().splitlines()))["source"] == " + ".join(
+        sorted(n.removesuffix("/replay") for n in shared)
+    )
+    write_run(tmp_path / "other", "walker-stand/medium", ["walker-walk/medium"], scores=(50.0,), first_seed=1)
+    again = report.study([tmp_path / "other", path])
+    assert {setting.source for setting in again.settings} == {source, "walk/medium"}
+
+
+def test_a_csv_of_an_earlier_version_says_all_others(tmp_path, write_run):
+    path = tmp_path / "results.csv"
+    head = "domain,task,kind,source,algorithm,seed,steps,final_return\n"
+    path.write_text(head + f"walker,walker-stand,medium,{ALL},utds,7,10000,500\n")
+    shared = [f"walker-{name}/replay" for name in ("walk", "run", "flip")]
+    write_run(tmp_path / "run", "walker-stand/medium", shared, scores=(50.0,))
+    (outcome,) = report.study([tmp_path / "run", path]).outcomes.values()
+    assert outcome.setting.source == ALL and list(outcome.seeds) == [0, 7]
+
+
 def test_ablation_of_beta(benchmark_tree):
     found = report.study([benchmark_tree])
     (ablation,) = findings.ablations(found)

@@ -34,7 +34,7 @@ Measure = Literal["score", "return"]
 
 RECORDED = ("recorded data", "recorded data, best tenth")  # beside the algorithms
 OF_SHARING = ("rewards=", "weights=dynamics")  # words of labels that change nothing where nothing is shared
-ALL = "all others"  # every other task of the domain shared at once
+ALL = "all others"  # the replay of every other task of the domain shared at once
 KINDS = ("uniform", "random", "medium", "medium-replay", "replay", "medium-expert", "expert")
 
 COLUMNS = (  # of a CSV
@@ -220,14 +220,8 @@ class Study:
 
     def _gather(self, labels: list[tuple[str, Role]]) -> dict[tuple[Setting, str], Outcome]:
         groups: dict[tuple[Setting, str], list[tuple[Result, Role]]] = defaultdict(list)
-        names = [result.task.removeprefix(f"{result.domain}-") for result in self.results]  # as sources are called
-        tasks: dict[str, set[str]] = defaultdict(set)
-        for result, name in zip(self.results, names, strict=True):
-            tasks[result.domain] |= {name, *(result.source.split(" + ") if result.source not in (OWN, ALL) else ())}
-        for result, name, (label, role) in zip(self.results, names, labels, strict=True):
-            others = tasks[result.domain] - {name}
-            everything = len(others) > 1 and set(result.source.split(" + ")) == others
-            setting = Setting(result.domain, result.task, result.kind, ALL if everything else result.source)
+        for result, (label, role) in zip(self.results, labels, strict=True):
+            setting = Setting(result.domain, result.task, result.kind, _source(result))
             groups[setting, label].append((result, role))
         ordered = sorted(groups, key=lambda key: (_setting_key(key[0]), _label_key(key[1])))
         return {key: self._outcome(*key, groups[key]) for key in ordered}
@@ -274,6 +268,13 @@ class Study:
             self.warnings.append(f"{shown(label)}: {count} runs {why} are listed but not compared")
 
 
+def _source(result: Result) -> str:
+    """ALL where the sources are every other task of a domain that is known here, else their names."""
+    tasks = domains.get(result.domain).task_names if result.domain in domains.names() else ()
+    others = set(tasks) - {result.task.removeprefix(f"{result.domain}-")}  # as sources are called
+    return ALL if len(others) > 1 and set(result.source.split(" + ")) == others else result.source
+
+
 def _rank(order: tuple[str, ...], name: str) -> int:
     return order.index(name) if name in order else len(order)
 
@@ -303,6 +304,7 @@ def to_csv(study: Study) -> str:
             along = zip(seed.returns.steps, *logged.values(), strict=True)
             mean, best_tenth = result.recorded or (None, None)
             row = outcome.setting._asdict() | {
+                "source": result.source,  # by name, which `all others` isn't where the domain is unknown
                 "algorithm": outcome.algorithm,
                 "seed": number,
                 "steps": result.config["steps"],
