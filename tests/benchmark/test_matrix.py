@@ -168,6 +168,25 @@ def test_a_fingerprint_sees_the_version(monkeypatch):
         ("", "either domains"),
         ('tasks = ["walker-walk"]\nsources = ["jaco-reach-top-left"]', "jaco-reach-top-left is of another robot than"),
         ('tasks = ["walker-walk"]\nsources = ["walker-walk"]\ncolumns = ["each"]', "the matrix has no cell"),
+        (
+            'tasks = ["walker-walk"]\n[fields.utds]\npreset = "paper"',
+            "[fields.utds] preset is no field of an algorithm; choose by the key",
+        ),
+        ('tasks = ["walker-walk"]\n[vary]\npreset = ["paper", "fast"]', "[vary] preset is no field"),
+        (
+            'tasks = ["walker-walk"]\n[fields]\nname = "cql"',
+            "[fields] name is no field of an algorithm; choose by the key 'algorithms'",
+        ),
+        ('tasks = ["walker-walk"]\n[vary]\nname = ["cql"]', "[vary] name is no field"),
+        (
+            'tasks = ["walker-walk"]\n[fields]\nutds = "paper"',
+            "[fields] utds = 'paper' is an algorithm; give its fields in a table",
+        ),
+        ('tasks = ["walker-walk"]\n[fields]\nutds = 3', "[fields] utds = 3 is an algorithm"),
+        (
+            'tasks = ["walker-walk"]\n[search]\ntrials = 2\nkinds = ["replay"]\n[search.fields]\npreset = ["paper"]',
+            "[search.fields] preset is no",
+        ),
         ("tasks = [", "no valid TOML"),
         ('\ufefftasks = ["walker-walk"]\r\nkinds = ["mediun"]', "did you mean medium?"),  # as Windows' editors save it
     ],

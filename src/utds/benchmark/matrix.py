@@ -272,12 +272,27 @@ def _check(matrix: Matrix) -> None:
     for name, value in matrix.fields.items():
         if isinstance(value, Mapping):
             _member("algorithm", name, matrix.algorithms)
+            _check_fields(f"[fields.{name}]", value)
+        elif name in matrix.algorithms:
+            raise ConfigError(
+                f"[fields] {name} = {value!r} is an algorithm; give its fields in a table [fields.{name}]"
+            )
+    _check_fields("[fields]", matrix.fields)
+    _check_fields("[vary]", matrix.vary)
     for algorithm in matrix.algorithms:
         for chosen in matrix._varied():
             matrix.make(algorithm, chosen)
     if matrix.search:
         _check(matrix.searched_on(matrix.search))
         _check_search(matrix, matrix.search)
+
+
+def _check_fields(table: str, names: Iterable[str]) -> None:
+    """Refuse among fields what says which algorithm it is."""
+    for name in names:
+        if name in ("name", "preset"):
+            key = {"name": "algorithms"}.get(name, name)
+            raise ConfigError(f"{table} {name} is no field of an algorithm; choose by the key {key!r} of the matrix")
 
 
 def _check_search(matrix: Matrix, search: Search) -> None:
@@ -288,6 +303,7 @@ def _check_search(matrix: Matrix, search: Search) -> None:
         if name not in matrix.algorithms:
             raise ConfigError(f"[search.fields.{name}]: there is no algorithm {name!r}{hint(name, matrix.algorithms)}")
     for algorithm in matrix.algorithms:
+        _check_fields("[search.fields]", search.distributions(algorithm))
         for name, distribution in search.distributions(algorithm).items():
             if name in matrix.vary:
                 raise ConfigError(f"the field {name!r} is both varied and searched for; take it out of one of them")
