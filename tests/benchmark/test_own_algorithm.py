@@ -1,5 +1,6 @@
 """An algorithm of one's own in a matrix: its workers find it, a second run resumes it, and a report shows it."""
 
+import json
 import os
 import signal
 import time
@@ -46,6 +47,19 @@ def test_it_trains_resumes_and_is_reported(own, start, stored, path, events, tmp
     assert 'data-algorithm="gentle-td3"' in (tmp_path / "report.html").read_text()
     rows = (tmp_path / "report.csv").read_text().splitlines()[1:]
     assert len(rows) == 4 and all("--algo gentle-td3" in row and "effort=0.3" in row for row in rows)
+
+
+def test_a_field_of_several_values_varies(tiny, own, path, tmp_path, capsys):
+    text = EXAMPLE.read_text(encoding="utf-8")
+    (tmp_path / "sizes.py").write_text(
+        text.replace("    effort:", "    sizes: tuple[int, ...] = (16, 16)\n    effort:", 1)
+    )
+    own(tmp_path / "sizes.py")
+    matrix = path.read_text().replace('["bc", "td3"]', '["gentle-td3"]')
+    path.write_text(matrix + "[vary]\nsizes = [[16, 16], [32, 32]]\n")
+    main(["benchmark", "plan", str(path), "--no-measure", "--json"])
+    (row,) = json.loads(capsys.readouterr().out)["matrices"]
+    assert (row["algorithms"], row["cells"]) == (2, 8)
 
 
 def test_a_file_may_postpone_its_annotations(own, tmp_path):

@@ -6,6 +6,7 @@ The estimate times a few steps and one evaluation of every algorithm on made-up 
 
 import contextlib
 import functools
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,7 +62,9 @@ def rows(matrices: Sequence[Matrix]) -> list[dict[str, Any]]:
             for domain in dict.fromkeys(cell.domain for cell in cells):
                 here = [cell for cell in cells if cell.domain == domain]
                 counts = settings(here)
-                methods = len({(cell.algorithm_name, *(cell.fields[name] for name in cell.varied)) for cell in here})
+                methods = len(
+                    {(cell.algorithm_name, json.dumps([cell.fields[name] for name in cell.varied])) for cell in here}
+                )
                 two = counts["next"] + counts["each"]
                 numbers = (counts["single"], two, counts["all"], methods, here[0].seeds, len(here))
                 found.append({"matrix": name, "domain": domain, **dict(zip(COUNTED, numbers, strict=True))})
