@@ -98,6 +98,21 @@ def test_final_and_best_differ_where_a_run_falls(tmp_path, write_run):
     assert outcome.final.tolist() == [80] and outcome.best.tolist() == [95]
 
 
+def test_the_best_of_a_seed_counts_at_whatever_step_it_was(tmp_path):
+    """Seeds that were evaluated at other steps have only the last in common; the CSV tells the same bests."""
+    path = tmp_path / "results.csv"
+    path.write_text(
+        "domain,task,kind,source,algorithm,seed,steps,final_return,evaluations\n"
+        "d,d-a,k,own data,utds,0,20,1,10:9:90 20:1:10\n"
+        "d,d-a,k,own data,utds,1,20,1,5:8:80 20:1:10\n"
+    )
+    found = report.study([path])
+    (outcome,) = found.outcomes.values()
+    assert outcome.steps.tolist() == [20] and outcome.final.tolist() == [10, 10]
+    assert outcome.best.tolist() == outcome.runs("best").tolist() == [90, 80]
+    assert [float(row["best_score"]) for row in csv.DictReader(table.to_csv(found).splitlines())] == [90, 80]
+
+
 @pytest.mark.parametrize(
     ("algorithm", "single"), [("utds", "pbrl"), ("cds", "cql"), ("cds-zero", "cql"), ("uds", "cql")]
 )

@@ -79,16 +79,12 @@ class Outcome:
     seeds: dict[int, Seed]
     steps: Array  # [T] at which every seed was evaluated
     curves: Array  # [N, T], scores (or returns) at those steps
+    best: Array  # the highest of each seed's evaluations, also at steps that others don't have: [N]
 
     @property
     def final(self) -> Array:
         """After the last step: [N]."""
         return self.curves[:, -1]
-
-    @property
-    def best(self) -> Array:
-        """The highest of each seed's evaluations: [N]."""
-        return self.curves.max(axis=1)
 
     def runs(self, which: str) -> Array:
         return self.final if which == "final" else self.best
@@ -241,8 +237,9 @@ class Study:
         scores = [seed.scores for seed in seeds.values() if seed.scores]
         if measure == "score" and len(scores) < len(seeds):
             role, measure = "apart", "return"
-        curves = load.together(scores if measure == "score" else [seed.returns for seed in seeds.values()])
-        return Outcome(setting, label, role, measure, tuple(kept), seeds, *curves)
+        series = scores if measure == "score" else [seed.returns for seed in seeds.values()]
+        best = np.array([one.values.max() for one in series])
+        return Outcome(setting, label, role, measure, tuple(kept), seeds, *load.together(series), best)
 
     def _warn(self, labels: list[tuple[str, Role]]) -> None:
         versions = Counter(result.version for result in self.results)
