@@ -14,6 +14,9 @@ def test_a_mistake_is_one_line_with_the_command_whose_help_tells_more(refused, m
     assert refused("train", "a/b", "--seeds=1e3") == f"--seeds: '1e3' is no whole number{see}"
     assert refused("train", "a/b", "--steps") == f"--steps needs a value{see}"
     assert refused("train", "a/b", "--resum") == (f"there is no option or command --resum; did you mean --resume?{see}")
+    assert refused("benchmark", "run", "smoke", "--resume") == (
+        "there is no option or command --resume; see: utds benchmark run --help"
+    )
     assert refused("theory", "--out=a", "--size=x") == "--size: 'x' is no number; see: utds theory --help"
     assert refused("uncertainty") == "missing: RUN|toy, --out PATH; see: utds uncertainty --help"
     assert refused("quickstart", "--domain=jaco") == (

@@ -373,6 +373,24 @@ def test_broken_runs_are_named_and_left_out(tmp_path, harm, says, write_run):
     assert len(found.outcomes) == 1
 
 
+def test_cells_that_failed_or_stopped_say_why_and_what_to_do(tmp_path, write_run):
+    """One diverged, one was refused before it began, one was stopped, one is of a search: that isn't reported on."""
+    write_run(tmp_path / "good", MAIN, OTHER, "utds", (70.0,))
+    for name in ("diverged", "refused", "stopped", "trial"):
+        folder = write_run(tmp_path / name, MAIN, (), "utds", (50.0,))
+        (folder / "result.json").unlink()
+        (folder / "cell.json").write_text(json.dumps({"trial": 3} if name == "trial" else {"command": "utds train"}))
+        if name != "stopped":
+            (folder / "error.json").write_text(json.dumps({"error": f"it is {name}"}))
+    for file in set((tmp_path / "refused").iterdir()) - {tmp_path / "refused" / "error.json"}:
+        file.unlink()
+    assert report.study([tmp_path]).warnings == [
+        f"{tmp_path / 'diverged'} failed: it is diverged",
+        f"{tmp_path / 'refused'} failed: it is refused",
+        f"{tmp_path / 'stopped'} is unfinished: run its matrix again",
+    ]
+
+
 def test_nothing_to_report_is_one_line(tmp_path, write_run):
     with pytest.raises(DataError, match="no finished run below"):
         report.study([tmp_path])

@@ -128,6 +128,7 @@ def test_in_a_matrix(checks, tiny, tmp_path):
     assert [cell_dir.state for cell_dir in found] == ["failed", "failed"]
     assert "trust_dynamics = true in a matrix" in found[0].error
     assert len(checks) == 1  # the second worker looks up what the first has found
+    assert all((cell_dir.folder / "cell.json").exists() for cell_dir in found)  # it tells a report what was refused
     for cell_dir in found:
         cell_dir.forgive()
     trusted = run(trust_dynamics=True)

@@ -189,8 +189,7 @@ class CellDir:
 
     @property
     def error(self) -> str:
-        path = self.folder / "error.json"
-        return run_files.read(path, run_files.ERROR)["error"] if path.exists() else ""
+        return run_files.error(self.folder)
 
     @property
     def step(self) -> int:

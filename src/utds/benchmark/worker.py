@@ -70,6 +70,7 @@ class Worker:
             if cell_dir.finished:
                 return
             cell_dir.note("start", host=socket.gethostname(), step=cell_dir.step)
+            files.write_json(cell_dir.folder / "cell.json", cell_dir.cell.facts(cell_dir.fingerprint))
             try:
                 loaded = dict(zip(job.lake, lake.datasets, strict=True))  # their own names may have a version
                 self._check(cell_dir, loaded)
@@ -98,7 +99,7 @@ class Worker:
             raise Refused(str(error)) from None
 
     def _trainer(self, cell_dir: CellDir, lake: Lake, loaded: Mapping[str, Dataset]) -> Trainer:
-        """Claims the run directory and writes what it is."""
+        """Claims the run directory."""
         cell = cell_dir.cell
         if cell.fingerprint({name: data.digest for name, data in loaded.items()}) != cell_dir.fingerprint:
             raise DataError(f"the data of {cell.name} changed since the matrix was planned; run it again")
@@ -112,7 +113,6 @@ class Worker:
             log_every=cell.log_every,
             checkpoint_every=cell.checkpoint_every,
         )
-        files.write_json(cell_dir.folder / "cell.json", cell.facts(cell_dir.fingerprint))
         run = Run.claim(cell_dir.folder, config, resume=True)
         evaluate = evaluation.evaluator(cell.task, cell.episodes, threads=self.threads)
         return Trainer(run, pool, evaluate, vmap=jax.default_backend() != "cpu")

@@ -49,7 +49,8 @@ _IN_OUR_WORDS = (  # what Python and the parser say of a value that is none of i
     (re.compile(r"^Error parsing "), ""),
     (re.compile(r"^Missing from [^:]*: "), "missing: "),
     (re.compile(r"Missing value for argument '(.*)'\. Expected 1 values\."), r"\1 needs a value"),
-    (re.compile(r"^Unrecognized options: "), "there is no option or command "),
+    (re.compile(r"^Unrecognized (?:or misplaced )?options: "), "there is no option or command "),
+    (re.compile(r" \(applied to [^)]*\)"), ""),
     (re.compile(r"^invalid choice (.*) for argument '(.*)'\. Expected one of \((.*?),?\)\."), r"\2: \1 is none of \3"),
     (re.compile(r"^Expected one of \{(.*)\}\."), r"a command is missing: one of \1"),
 )
@@ -155,7 +156,8 @@ def one_line(box: str) -> str:
         head = pattern.sub(words, head)
     for section in others:
         if section and section[0].startswith("Perhaps you meant:"):
-            head += f"; did you mean {section[1].strip().split(',')[0].split()[0]}?"
+            near = section[1].strip().split(",")[0].split()[0]
+            head += f"; did you mean {near}?" if near not in head.split() else ""  # another command's option
     return head
 
 

@@ -111,15 +111,18 @@ def read(folders: list[Path]) -> tuple[list[Result], list[str], list[Offline]]:
 
 def _finished(path: Path) -> dict[str, Any] | None:
     """The config of a finished run; None for the folder of a collection, whose config is another, and for trials."""
+    cell = run_files.cell(path)
+    if cell.get("trial") is not None:
+        return None
+    failed = run_files.error(path)
     if not run_files.is_run(path):
-        raise DataError(f"{path} is half-written: it has no config.json")
+        raise DataError(f"{path} failed: {failed}" if failed else f"{path} is half-written: it has no config.json")
     if run_files.is_collection(path):
         return None
     config = run_files.config(path)
-    if run_files.cell(path).get("trial") is not None:
-        return None
     if not run_files.is_finished(config, run_files.result(path)):
-        raise DataError(f"{path} is unfinished: resume it with `--resume`")
+        again = "run its matrix again" if cell else "resume it with `--resume`"
+        raise DataError(f"{path} failed: {failed}" if failed else f"{path} is unfinished: {again}")
     return config
 
 

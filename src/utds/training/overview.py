@@ -23,7 +23,8 @@ def row(path: Path) -> dict[str, Any]:
     """A run in a few values; of a damaged one, the error."""
     try:
         if not run_files.is_run(path):
-            raise DataError(f"{path} is half-written: it has no config.json")
+            failed = run_files.error(path)
+            raise DataError(f"{path} failed: {failed}" if failed else f"{path} is half-written: it has no config.json")
         if run_files.is_collection(path):
             return {"run": str(path), "state": "collection"}
         config, result = run_files.config_as_written(path), run_files.result(path)

@@ -189,7 +189,7 @@ def is_collection(folder: Path) -> bool:
 
 
 def folders(root: Path) -> Iterator[Path]:
-    """Folders below `root` that hold files of a run, half-written ones too, in order of their paths.
+    """Folders below `root` that hold files of a run, half-written and failed ones too, in order of their paths.
 
     A run may lie in another's folder, as with `--out runs` and then `--out runs/walk`. Links to folders are not
     followed, so that a run that has a second name counts once. A folder that can't be read is named on stderr.
@@ -197,7 +197,7 @@ def folders(root: Path) -> Iterator[Path]:
     if not root.is_dir():
         raise DataError(f"{root} is no folder; give the one that `utds train` or `utds benchmark run` wrote")
     for current, inner, names in os.walk(root, onerror=_warn):
-        if {"config.json", "result.json", "evaluations.csv"} & set(names):
+        if {"config.json", "result.json", "evaluations.csv", "error.json"} & set(names):
             yield Path(current)
             inner[:] = set(inner) - OWN_FOLDERS
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -251,6 +251,12 @@ def cell(folder: Path) -> dict[str, Any]:
     """What a benchmark says of the run; empty for a run of `utds train`."""
     path = folder / "cell.json"
     return read(path, CELL) if path.exists() else {}
+
+
+def error(folder: Path) -> str:
+    """Why a benchmark's cell failed for good; empty where none did."""
+    path = folder / "error.json"
+    return str(read(path, ERROR)["error"]) if path.exists() else ""
 
 
 def offline(folder: Path) -> dict[str, Any]:
