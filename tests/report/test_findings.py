@@ -394,8 +394,10 @@ def test_cells_that_failed_or_stopped_say_why_and_what_to_do(tmp_path, write_run
 def test_nothing_to_report_is_one_line(tmp_path, write_run):
     with pytest.raises(DataError, match="no finished run below"):
         report.study([tmp_path])
-    with pytest.raises(DataError, match="is no folder"):
-        report.study([tmp_path / "nowhere"])
+    with pytest.raises(
+        DataError, match=r"there is no file or folder .*nowhere\.csv; name folders with runs, or CSV files"
+    ):
+        report.study([tmp_path / "nowhere.csv"])
     (write_run(tmp_path / "bad", MAIN) / "result.json").unlink()
     with pytest.raises(DataError, match=r"the first of 1 that can't be used: .*bad is unfinished"):
         report.study([tmp_path])

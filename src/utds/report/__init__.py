@@ -23,8 +23,12 @@ def study(sources: Sequence[Path]) -> Study:
 
     A run that is in both is read from its folder, which has more to tell.
     """
+    what = "name folders with runs, or CSV files that `utds report --csv` wrote"
     if not sources:
-        raise DataError("nothing to report on: name folders with runs, or CSV files that `utds report --csv` wrote")
+        raise DataError(f"nothing to report on: {what}")
+    for source in sources:
+        if not source.exists():
+            raise DataError(f"there is no file or folder {source}; {what}")
     tables = [source for source in sources if source.is_file()]
     folders = [source for source in sources if source not in tables]
     results, problems, offline = load.read(folders) if folders else ([], [], [])

@@ -331,13 +331,7 @@ def _config(result: Result) -> str:
 def from_csv(path: Path) -> list[Result]:
     """The results of such a CSV, one per row, in their order."""
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
-        table = csv.DictReader(file, strict=True)
-        lacking = [name for name in NEEDED if name not in (table.fieldnames or ())]
-        if lacking:
-            raise DataError(
-                f"{path} is no table of results: it lacks the column {lacking[0]}; `utds report --csv` writes one"
-            )
-        found = list(_results(path, table))
+        found = list(_results(path, csv.DictReader(file, strict=True)))
     if not found:
         raise DataError(f"{path} has no results in it")
     return found
@@ -345,8 +339,14 @@ def from_csv(path: Path) -> list[Result]:
 
 def _results(path: Path, table: csv.DictReader[str]) -> Iterator[Result]:
     try:
+        lacking = [f"it lacks the column {name}" for name in NEEDED if name not in (table.fieldnames or ())]
+    except csv.Error as error:
+        lacking = [f"its first line is no CSV: {error}"]
+    if lacking:
+        raise DataError(f"{path} is no table of results: {lacking[0]}; `utds report --csv` writes one")
+    try:
         yield from map(_result, table)
-    except (ValueError, csv.Error, DataError) as error:
+    except (ValueError, RecursionError, csv.Error, DataError) as error:
         again = "make the file again with `utds report --csv`"
         raise DataError(f"{path}, line {table.line_num}: {error}; {again}") from None
 
@@ -386,8 +386,8 @@ def _seed(row: dict[str, str], steps: int, limits: tuple[float, float] | None) -
     """The evaluations, or where an older file doesn't have them the last one."""
     last = f"{steps}:{row['final_return']}" + (f":{row['final_score']}" if row.get("final_score") else "")
     along = np.array([[float(x) for x in one.split(":")] for one in (row.get("evaluations") or last).split()])  # [T, 3]
-    rising = (np.diff(along[:, 0]) > 0).all() and along[-1, 0] == steps
-    if along.shape[1] not in (2, 3) or not np.isfinite(along).all() or not rising:
+    sound = along.ndim == 2 and along.shape[1] in (2, 3) and np.isfinite(along).all()
+    if not sound or (np.diff(along[:, 0]) <= 0).any() or along[-1, 0] != steps:
         raise ValueError("the evaluations must be numbers, step:return:score, whose steps rise to the last one")
     at, returns, *scores = along.T
     return Seed(Series(at, returns), Series(at, *scores) if scores else load.as_scores(Series(at, returns), limits), {})
