@@ -55,6 +55,19 @@ def test_nothing_to_report_ends_with_one_line(tmp_path, capsys, name):
     assert not (tmp_path / "report.html").exists()
 
 
+@pytest.mark.parametrize("options", [["--csv", "page"], ["--csv", "b", "--markdown", "runs/../b"]])
+def test_two_documents_of_one_name_are_refused_before_anything_is_written(
+    write_run, tmp_path, monkeypatch, capsys, options
+):
+    write_run(tmp_path / "runs" / "good", "walker-walk/medium")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["report", "runs", "-o", str(tmp_path / "page"), *options])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "two of these are one file" in line and [p.name for p in tmp_path.iterdir()] == ["runs"]
+
+
 def test_the_guides_snippet_runs(capsys):
     for code in re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL):
         exec(code, {})

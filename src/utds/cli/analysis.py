@@ -90,8 +90,11 @@ def report(
     from utds import report as reporting
     from utds.report import findings, text
 
-    for path in filter(None, (out, csv, markdown)):
+    written = [path for path in (out, csv, markdown) if path]
+    for path in written:
         files.check_file(path)
+    if len({path.resolve() for path in written}) < len(written):
+        raise ConfigError(f"{', '.join(map(str, written))}: two of these are one file; give page and tables one each")
     found = reporting.study(runs)
     for line in found.warnings:
         print(f"utds: warning: {line}", file=sys.stderr)
@@ -101,12 +104,11 @@ def report(
         print(f"utds: missing: {len(found.missing) - SHOWN} more, all named on the page", file=sys.stderr)
     reporting.write(found, out, csv, markdown)
     lead = next(filter(None, (findings.gain(found, a) for a in found.sharing)), None)
-    written = [str(path) for path in (out, csv, markdown) if path]
     if json:
-        terminal.print_json(text.to_json(found, lead) | {"written": written})
+        terminal.print_json(text.to_json(found, lead) | {"written": list(map(str, written))})
         return
     print(f"{text.title(found, lead)}. {text.sentence(found, lead)}")
-    print("wrote " + ", ".join(written))
+    print("wrote " + ", ".join(map(str, written)))
 
 
 def uncertainty(
