@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,14 @@ def test_every_shipped_matrix_is_sound(name):
     found = list(load(name).cells())
     assert len({cell.name for cell in found}) == len(found) > 0
     assert all(cell.matrix == name for cell in found)
+
+
+def test_the_guide_lists_every_shipped_matrix():
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "benchmark.md"
+    rows = [line.split("|")[1] for line in guide.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    assert {name for name in shipped() if f"`{name}`" in "".join(rows)} == set(shipped())
+    robots = load("robots").cells()
+    assert len(robots) == 3 * 208 and len({cell.domain for cell in robots}) == 3
 
 
 def test_the_pointmass_matrix_is_the_promised_one():
