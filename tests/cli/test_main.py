@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_domains_table_has_every_task_whole(capsys, monkeypatch, columns):
     for task in ("walker-flip", "quadruped-roll-fast", "jaco-reach-bottom-right", "pointmass-reach-bottom-right"):
         found = [row.split()[0] for row in out.splitlines() if row.strip()]
         assert task in (found if columns == 80 else "".join(found))
+
+
+def test_the_guide_shows_the_domains_as_they_are_printed(capsys, monkeypatch):
+    """Also a return of random actions that was measured to be 0."""
+    monkeypatch.setenv("COLUMNS", "100")
+    main(["domains"])
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "domains.md"
+    block = guide.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    assert printed == [line.strip() for line in block.splitlines() if line.strip()]
 
 
 def test_errors_are_one_line_on_stderr(monkeypatch, capsys):

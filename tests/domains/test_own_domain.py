@@ -81,6 +81,11 @@ def vars_of(domain):
     return {name: getattr(domain, name) for name in domain.__dataclass_fields__}
 
 
+def test_scores_count_from_0_where_the_return_of_random_actions_is_not_stated():
+    assert utds.domains.Task("run", reference=9).random is None and utds.domains.Task("run", reference=9).lowest == 0
+    assert utds.domains.Task("run", reference=9, random=2).lowest == 2
+
+
 def test_the_command_line_knows_it():
     environment = {**os.environ, "UTDS_DOMAINS": str(EXAMPLE)}
     done = subprocess.run(

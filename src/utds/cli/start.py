@@ -60,7 +60,7 @@ def domains(json: bool = False) -> None:
             "action_size": domain.action_size,
             "steps": domain.steps,
             "control_timestep": domain.control_timestep,
-            "random_return": None if task.reference is None and not task.random else task.random,  # it stated neither
+            "random_return": task.random,
             "reference_return": task.reference,
             "own_reference": task.own_reference,
         }

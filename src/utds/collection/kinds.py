@@ -298,7 +298,7 @@ def to_dataset(task: str, kind: str, blocks: Iterable[Episodes], seed: int, desc
         kind=kind,
         seed=seed,
         task_names=domains.task_ids(domain),
-        random_return=found.random,
+        random_return=found.lowest,
         expert_return=found.reference,
         description=description,
     )

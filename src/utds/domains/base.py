@@ -96,13 +96,18 @@ class Task:
     name: str
     reference: float | None = None  # return of a trained expert over one episode, for normalised scores
     own_reference: bool = False  # whether the reference is our shipped expert's return, not a published one
-    random: float = 0.0  # return of uniformly random actions over one episode, measured
+    random: float | None = None  # return of uniformly random actions over one episode, measured; None: not stated
+
+    @property
+    def lowest(self) -> float:
+        """The return that scores 0."""
+        return self.random or 0.0
 
     def __post_init__(self) -> None:
-        if self.reference is not None and not self.reference > self.random:
+        if self.reference is not None and not self.reference > self.lowest:
             raise DomainError(
                 f"task {self.name}: its reference return, {self.reference:g}, isn't above that of random actions, "
-                f"{self.random:g}, and scores count from one to the other; measure both, or leave the reference out"
+                f"{self.lowest:g}, and scores count from one to the other; measure both, or leave the reference out"
             )
 
 

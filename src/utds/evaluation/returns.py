@@ -115,7 +115,7 @@ def evaluate(act: Act, task: str, episodes: int = 10, seed: int = SEED, threads:
     domain, found = domains.task(task)
     returns = rollout.returns(domain, act, episodes, seed, threads)[:, domain.tasks.index(found)]
     least = None if domain.least_reward is None else domain.least_reward * domain.steps
-    return Evaluation(task, tuple(map(float, returns)), found.random, found.reference, least_return=least)
+    return Evaluation(task, tuple(map(float, returns)), found.lowest, found.reference, least_return=least)
 
 
 def evaluate_env(

@@ -159,7 +159,7 @@ def scale(task: str) -> tuple[float, float] | None:
         found = domains.task(task)[1]
     except DomainError:
         return None
-    return None if found.reference is None else (found.random, found.reference)
+    return None if found.reference is None else (found.lowest, found.reference)
 
 
 def _cost(done: dict[str, Any], seeds: int) -> dict[str, float]:

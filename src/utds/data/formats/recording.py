@@ -116,7 +116,7 @@ def _of_domain(task: str, found: Recording) -> dict[str, Any]:
         values = getattr(found, column)
         if values is not None and values.shape[-1] != size:
             raise DataError(f"{column} have {values.shape[-1]} numbers per row, but {name} has {size}; check the task")
-    return {"task": task, "domain": name, "random_return": known.random, "expert_return": known.reference}
+    return {"task": task, "domain": name, "random_return": known.lowest, "expert_return": known.reference}
 
 
 @contextlib.contextmanager
