@@ -1,5 +1,6 @@
 """Algorithms are drawn in their registered colours, which stand out from light and from dark paper."""
 
+import itertools
 import re
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from utds import algorithms, report
 from utds.algorithms import TD3, registry
 from utds.errors import ConfigError
-from utds.report import page
+from utds.report import figures, findings, page
 from utds.report.figures import PAPER, legible
 
 
@@ -42,6 +43,32 @@ def test_the_page_draws_the_registered_colour(tmp_path, write_run, monkeypatch):
         css = re.search(rf'<li data-algorithm="{name}">.*?class="line a\d (k\d+)"', html)[1]
         light = html.partition("@media (prefers-color-scheme: dark){.k0")[0]
         assert f".{css}{{--c:{legible(colour, PAPER['light'])}}}" in light
+
+
+def test_long_names_stay_in_the_figure_and_off_their_neighbours(tmp_path, write_run):
+    """A label with three fields in the aggregates; three sources at once, one of another kind, below the bars."""
+    main = "pointmass-reach-top-left/medium"
+    others = [f"pointmass-reach-{name}" for name in ("top-right/medium", "bottom-left/replay", "bottom-right/replay")]
+    fields = {"width": 64, "layers": 1, "batch_size": 512}
+    for name, more in (("usual", {}), ("again", {"first_seed": 1}), ("long", fields)):
+        write_run(tmp_path / f"{name}-alone", main, (), "td3bc", (50.0,), **more)
+        for count in (1, 2, 3):
+            write_run(tmp_path / f"{name}-{count}", main, others[:count], "td3bc", (50.0 + count,), **more)
+    found = report.study([tmp_path])
+    (bars,) = [figures.bars(found, setting) for setting in found.settings if setting.source == "own data"]
+    together = findings.aggregates(found, "final", findings.EVERYTHING)
+    aggregate = figures.statistic(found, together, "mean")
+    assert "batch_size=512, own data" in aggregate and "TD3+BC, own data" in aggregate
+    for svg in (bars, aggregate):
+        width, height = map(float, re.search(r'viewBox="0 0 (\S+) (\S+)"', svg).groups())
+        spans = []
+        for css, x, y, words in re.findall(r'<text class="([^"]*)" x="(\S+)" y="(\S+)">(.*?)</text>', svg):
+            length = 5.5 * len(words)
+            left = float(x) - length * (1 if "end" in css else 0.5 if "mid" in css else 0)
+            assert left >= 0 and left + length <= width and float(y) <= height, words
+            spans.append((float(y), left, left + length, words))
+        for (y, _, right, words), (below, left, _, more) in itertools.pairwise(sorted(spans)):
+            assert below - y > 9 or left >= right, (words, more)
 
 
 def test_colours_are_six_digits_and_those_without_one_get_a_free_one(monkeypatch):

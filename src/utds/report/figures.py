@@ -6,6 +6,8 @@ Algorithms have the colours that they are registered with, everything else those
 import contextlib
 import html
 import math
+import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +26,7 @@ Tick = tuple[float, str]  # where, and what stands beside it
 POINTS = 60  # of a curve: more can't be told apart at this size
 STYLES = 9  # classes a0 … a8 of the style sheet: a colour, a dash, a hatching and a marker each
 PAPER = {"light": "#ffffff", "dark": "#0d1117"}  # behind the figures, as in the style sheet
+LETTER = 5.7  # units that a letter of a label takes, on average
 CONTRAST = 3.0  # of a line with the paper, at least: what WCAG asks for graphics
 _MARKERS = (  # within ±4 units
     "M0-4A4 4 0 1 1 0 4A4 4 0 1 1 0-4Z",
@@ -139,7 +142,12 @@ def bars(study: Study, main: Setting) -> Markup:
     alone = [study.single(main, label) for label in labels]
     recorded = [np.array(study.recorded(main) or [], np.float64)]
     y = _range(study, [outcome.final for outcome in (*outcomes, *alone) if outcome] + recorded)
-    plot = Plot((0, len(sources)), y, width=max(300, 60 + 18 * len(labels) * len(sources)), margins=(8, 6, 36, 46))
+    words = [word for setting in sources for word in re.split(r"(?<=[-/])| ", setting.source)]
+    place = max(248 / len(sources), 18 * len(labels), LETTER * max(map(len, words)))  # of a source
+    names = [_lines(setting.source, int(place / LETTER)) for setting in sources]
+    rows = max(2, *map(len, names))
+    size = {"width": 52 + place * len(sources), "height": 168 + 12 * rows}
+    plot = Plot((0, len(sources)), y, **size, margins=(8, 6, 12 + 12 * rows, 46))
     plot.labels(y=f"final {study.measure}")
     plot.axes(yticks=ticks(*y))
     width = 0.8 / len(labels)
@@ -147,8 +155,8 @@ def bars(study: Study, main: Setting) -> Markup:
         for j, (label, single) in enumerate(zip(labels, alone, strict=True)):
             if outcome := study.compared.get((setting, label)):
                 _bar(plot, i + 0.1 + j * width, width, outcome, single, look_of(study, label))
-        for row, words in enumerate(_lines(setting.source)):
-            plot.text(plot.px(i + 0.5), plot.height - 22 + 12 * row, words, "tick mid")
+        for row, line in enumerate(names[i]):
+            plot.text(plot.px(i + 0.5), plot.bottom + 14 + 12 * row, line, "tick mid")
     plot.line([0, len(sources)], [max(0, y[0])] * 2, "base")
     for name, value in zip(RECORDED, study.recorded(main) or (), strict=False):
         with plot.group(f"{name}: {value:.1f}"):
@@ -220,21 +228,29 @@ def uncertainty(study: Study, main: Setting, algorithm: str, sources: Sequence[s
 
 
 def statistic(study: Study, found: Aggregates, name: str) -> Markup:
-    """One aggregate of every algorithm with its interval."""
+    """One aggregate of every algorithm with its interval; names too long for the left stand above."""
     values = [row.statistics[name] for row in found.rows]
     ends = [end for interval in values for end in interval if np.isfinite(end)]
     margin = 0.06 * (max(ends) - min(ends) or 1)
     x = min(ends) - margin, max(ends) + margin
-    plot = Plot(x, (0, len(values)), height=42 + 20 * len(values), margins=(6, 10, 32, 112))
+    names = [textwrap.wrap(row.name, int(280 / LETTER)) for row in found.rows[::-1]]
+    above = max(len(row.name) for row in found.rows) * LETTER > 104
+    tall = 20 + 12 * above * max(map(len, names))  # units of a row, the lower 20 of them for its mark
+    plot = Plot(x, (0, len(values)), height=42 + tall * len(values), margins=(6, 10, 32, 14 if above else 112))
     plot.axes(ticks(*x))
     plot.labels(f"{name}, {study.measure}")
     for i, (row, interval) in enumerate(zip(found.rows[::-1], values[::-1], strict=True)):
         look = look_of(study, row.algorithm)
         with plot.group(f"{row.name}: {text.interval(interval)}", algorithm=row.algorithm):
-            plot.text(104, plot.py(i + 0.5) + 4, row.name, "tick end strong")
+            if not above:
+                plot.text(104, plot.py(i + 0.5) + 4, row.name, "tick end strong")
+            for k, line in enumerate(names[i] if above else ()):
+                plot.text(10, plot.py(i) - 20 - 12 * (len(names[i]) - 1 - k), line, "tick strong")
+            middle, half = i + 10 / tall, 4.4 / tall
             if np.isfinite(interval.low):
-                plot.rect(interval.low, interval.high, i + 0.28, i + 0.72, f"range {look.css}" + " hollow" * row.alone)
-            plot.mark(interval.value, i + 0.5, look, "hollow" * row.alone)
+                css = f"range {look.css}" + " hollow" * row.alone
+                plot.rect(interval.low, interval.high, middle - half, middle + half, css)
+            plot.mark(interval.value, middle, look, "hollow" * row.alone)
     return plot.render(f"{name} by algorithm, with 95 % intervals")
 
 
@@ -367,11 +383,10 @@ def _range(study: Study, runs: Sequence[Array]) -> tuple[float, float]:
     return min(0.0, float(values.min())), max(top, float(values.max()))
 
 
-def _lines(source: str) -> list[str]:
-    """A source's name on one line or two."""
-    words = source.replace("-", "- ").split(" ")
-    cut = max(1, len(words) - 1) if len(source) > 9 else len(words)
-    return [" ".join(part).replace("- ", "-") for part in (words[:cut], words[cut:]) if part]
+def _lines(source: str, letters: int) -> list[str]:
+    """A source's name on lines of so many letters; each of several sources begins one."""
+    parts = source.replace("/", "/ ").replace(" + ", "\n+ ").split("\n")
+    return [line.replace("/ ", "/") for part in parts for line in textwrap.wrap(part, letters)]
 
 
 def _list(values: Iterable[float]) -> str:
