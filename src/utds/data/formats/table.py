@@ -192,7 +192,7 @@ def _text(path: Path, name: str) -> np.ndarray:
     with files.explained(f"read {path}"), open(path, newline="", encoding="utf-8-sig", errors="replace") as file:
         rows = csv.reader(file)
         at = [column.strip() for column in next(rows)].index(name)
-        found = []
+        found: list[str] = []
         for row in filter(None, rows):
             if len(row) <= at:
                 raise DataError(
