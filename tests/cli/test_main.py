@@ -83,11 +83,11 @@ def test_domains_table_has_every_task_whole(capsys, monkeypatch, columns):
         assert task in (found if columns == 80 else "".join(found))
 
 
-def test_the_guide_shows_the_domains_as_they_are_printed(capsys, monkeypatch):
-    """Also a return of random actions that was measured to be 0."""
-    monkeypatch.setenv("COLUMNS", "100")
-    main(["domains"])
-    printed = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
+def test_the_guide_shows_the_domains_as_they_are_printed():
+    """Also a return of random actions that was measured to be 0. In a process of its own: tests register domains."""
+    command = [sys.executable, "-m", "utds", "domains"]
+    found = subprocess.run(command, env=os.environ | {"COLUMNS": "100"}, capture_output=True, text=True, check=True)
+    printed = [line.strip() for line in found.stdout.splitlines() if line.strip()]
     guide = Path(__file__).parents[2] / "docs" / "guides" / "domains.md"
     block = guide.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
     assert printed == [line.strip() for line in block.splitlines() if line.strip()]
