@@ -77,9 +77,8 @@ def _feed(digest: Any, value: Any, seen: Seen) -> None:
             return
         seen[id(value)] = value
         if not vars(value) and hasattr(value, "__array__") and not isinstance(value, np.ndarray | type):
-            with contextlib.suppress(
-                Exception
-            ):  # JAX's arrays, PyTorch's; what it can't give is told as other objects are
+            # JAX's arrays, PyTorch's. What can't be had as NumPy's, for whatever reason, is told as other objects are.
+            with contextlib.suppress(Exception):
                 value = np.asarray(value)
     if value is None or isinstance(value, bool | int | float | complex | str | bytes | np.generic):
         digest.update(repr(value).encode())
@@ -129,7 +128,7 @@ def _state(value: Any) -> Any:
         return state
     try:
         made = value.__reduce_ex__(4)
-    except Exception:
+    except Exception:  # of any kind: the class is somebody else's
         return repr(value)
     if isinstance(made, str):
         return made
